@@ -1,0 +1,75 @@
+//! Threads whose work and end the clock knows about.
+
+use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
+
+use crate::{Clock, Kind, Monitor};
+
+/// Starts threads that end before the scope does; see [`Clock::scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    threads: &'scope std::thread::Scope<'scope, 'env>,
+    clock: Clock,
+    alive: Arc<Monitor<usize>>,
+}
+
+impl Clock {
+    /// Runs `body`, which may start threads, and waits for all of them. As `std::thread::scope`, but
+    /// a simulated clock neither misses a thread nor lets time pass between its end and the return.
+    pub fn scope<'env, T>(&self, body: impl for<'scope> FnOnce(&Scope<'scope, 'env>) -> T) -> T {
+        std::thread::scope(|threads| {
+            let alive = Arc::new(Monitor::new(self, 0));
+            let scope = Scope { threads, clock: self.clone(), alive };
+            let result = body(&scope);
+            scope.alive.wait_for(|count| (*count == 0).then_some(()));
+            result
+        })
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Starts a thread named `name`.
+    ///
+    /// # Panics
+    /// When the system refuses to start another thread.
+    pub fn spawn<T: Send + 'scope>(
+        &self,
+        name: String,
+        work: impl FnOnce() -> T + Send + 'scope,
+    ) -> ScopedJoinHandle<'scope, T> {
+        let presence = Presence::announce(&self.clock, &self.alive);
+        std::thread::Builder::new()
+            .name(name)
+            .spawn_scoped(self.threads, move || {
+                let _presence = presence;
+                work()
+            })
+            .expect("the system has room for another thread")
+    }
+}
+
+/// Counts a thread as alive and working from before its start until its end, panics included.
+struct Presence {
+    clock: Clock,
+    alive: Arc<Monitor<usize>>,
+}
+
+impl Presence {
+    fn announce(clock: &Clock, alive: &Arc<Monitor<usize>>) -> Self {
+        alive.with(|count| *count += 1);
+        if let Kind::Simulated(simulation) = &clock.kind {
+            simulation.thread_starts();
+        }
+        Self { clock: clock.clone(), alive: Arc::clone(alive) }
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        // First the notification, then the end of work: the waiting parent works again before this
+        // thread stops, so simulated time cannot move in between.
+        self.alive.update(|count| *count -= 1);
+        if let Kind::Simulated(simulation) = &self.clock.kind {
+            simulation.thread_ends();
+        }
+    }
+}
