@@ -1,0 +1,202 @@
+//! What must hold of a workload before the first byte is written.
+//!
+//! Only what needs no file: whether the data set is there is for the run to see. Sections that the
+//! workflow does not reach are not checked, so a checkpoint geometry never stops a training run.
+
+use crate::error::{Phase, WorkloadError};
+use crate::sections::checkpoint::CheckpointMode;
+use crate::sections::dataset::Format;
+use crate::sections::reader::DataLoader;
+use crate::sections::workload::{Framework, Workload};
+use crate::warning::{Warning, WarningKind};
+
+/// Checks a workload against the number of ranks.
+///
+/// # Errors
+/// The first rule that does not hold.
+pub fn check(workload: &Workload, ranks: u32) -> Result<Vec<Warning>, WorkloadError> {
+    let workflow = &workload.workflow;
+    if !workflow.generate_data && !workflow.train && !workflow.checkpoint {
+        return Err(WorkloadError::NothingToDo);
+    }
+    if workflow.generate_data || workflow.train {
+        check_dataset(workload)?;
+    }
+    if workflow.train {
+        check_reader(workload)?;
+        check_steps(workload, ranks)?;
+    }
+    if workflow.checkpoint {
+        check_checkpoint(workload, ranks)?;
+    }
+    Ok(remarks(workload))
+}
+
+/// Steps of one epoch: ⌊files × samples / (batch × ranks)⌋.
+pub fn steps_per_epoch(workload: &Workload, phase: Phase, ranks: u32) -> u64 {
+    let (samples, batch) = size_of(workload, phase);
+    samples / batch.saturating_mul(u64::from(ranks)).max(1)
+}
+
+/// Samples of a phase and its batch size.
+fn size_of(workload: &Workload, phase: Phase) -> (u64, u64) {
+    let (dataset, reader) = (&workload.dataset, &workload.reader);
+    let (files, batch) = match phase {
+        Phase::Train => (dataset.num_files_train, reader.batch_size),
+        Phase::Evaluation => (dataset.num_files_eval, reader.batch_size_eval),
+    };
+    (files.saturating_mul(dataset.num_samples_per_file), batch)
+}
+
+fn check_dataset(workload: &Workload) -> Result<(), WorkloadError> {
+    let dataset = &workload.dataset;
+    if dataset.num_files_train == 0 {
+        return Err(WorkloadError::NoTrainingFiles);
+    }
+    if dataset.format == Format::Hdf5Opt {
+        return Err(WorkloadError::UnusableFormat { format: dataset.format });
+    }
+    let num_dset_per_record = dataset.hdf5.num_dset_per_record;
+    if let Some(&first_dim) = dataset.record_dims.first()
+        && first_dim % num_dset_per_record.max(1) != 0
+    {
+        return Err(WorkloadError::DimsNotDivisible { first_dim, num_dset_per_record });
+    }
+    let dims = dataset.record_dims.len();
+    if matches!(dataset.format, Format::Jpeg | Format::Png) && dims > 2 {
+        return Err(WorkloadError::ImageDims { format: dataset.format, dims });
+    }
+    let stdev = dataset.record_length_bytes_stdev;
+    if dims > 0 && stdev > 0.0 {
+        return Err(WorkloadError::DimsWithStdev { stdev });
+    }
+    Ok(())
+}
+
+fn check_reader(workload: &Workload) -> Result<(), WorkloadError> {
+    let (reader, format) = (&workload.reader, workload.dataset.format);
+    let loader = reader.data_loader;
+    if format == Format::Tfrecord && loader == DataLoader::Pytorch {
+        return Err(WorkloadError::TfrecordWithTorch);
+    }
+    let framework = workload.framework;
+    let mixed = matches!(
+        (framework, loader),
+        (Framework::Tensorflow, DataLoader::Pytorch) | (Framework::Pytorch, DataLoader::Tensorflow)
+    );
+    if mixed {
+        return Err(WorkloadError::FrameworkLoader { framework, loader });
+    }
+    if let Some(classname) = &reader.data_loader_classname
+        && reader.data_loader_sampler.is_none()
+    {
+        return Err(WorkloadError::SamplerMissing { classname: classname.clone() });
+    }
+    if reader.odirect && !matches!(format, Format::Npy | Format::Npz) {
+        return Err(WorkloadError::OdirectFormat { format });
+    }
+    Ok(())
+}
+
+fn check_steps(workload: &Workload, ranks: u32) -> Result<(), WorkloadError> {
+    check_phase(workload, Phase::Train, ranks)?;
+    let available = steps_per_epoch(workload, Phase::Train, ranks);
+    if let Some(requested) = workload.train.total_training_steps
+        && requested > available
+    {
+        return Err(WorkloadError::StepsBeyondData { requested, available });
+    }
+    if workload.workflow.evaluation && workload.dataset.num_files_eval > 0 {
+        check_phase(workload, Phase::Evaluation, ranks)?;
+    }
+    Ok(())
+}
+
+/// A phase must have at least one step.
+fn check_phase(workload: &Workload, phase: Phase, ranks: u32) -> Result<(), WorkloadError> {
+    let (samples, batch) = size_of(workload, phase);
+    if samples < batch {
+        return Err(WorkloadError::BatchBeyondData { phase, samples, batch });
+    }
+    let needed = batch.saturating_mul(u64::from(ranks));
+    if samples < needed {
+        return Err(WorkloadError::RanksBeyondData { phase, samples, batch, ranks, needed });
+    }
+    Ok(())
+}
+
+fn check_checkpoint(workload: &Workload, ranks: u32) -> Result<(), WorkloadError> {
+    let checkpoint = &workload.checkpoint;
+    if let (Some(read), Some(write)) =
+        (checkpoint.num_checkpoints_read, checkpoint.num_checkpoints_write)
+        && write > 0
+        && read > write
+    {
+        return Err(WorkloadError::ReadsExceedWrites { read, write });
+    }
+    if checkpoint.ksm.is_some() && checkpoint.randomize_tensor {
+        return Err(WorkloadError::KsmNeedsOnes);
+    }
+    match workload.model.num_layers {
+        Some(layers) => check_geometry(workload, layers, ranks),
+        None => Ok(()),
+    }
+}
+
+/// How the layers fall on the ranks.
+fn check_geometry(workload: &Workload, layers: u64, ranks: u32) -> Result<(), WorkloadError> {
+    let parallelism = &workload.model.parallelism;
+    let pipeline = parallelism.pipeline;
+    if layers < u64::from(pipeline) {
+        return Err(WorkloadError::LayersFewerThanStages { layers, pipeline });
+    }
+    if pipeline > 1 && parallelism.zero_stage == 3 {
+        return Err(WorkloadError::ZeroWithPipeline { pipeline });
+    }
+    let model_ranks = u64::from(pipeline) * u64::from(parallelism.tensor);
+    match (workload.checkpoint.mode, parallelism.data) {
+        (CheckpointMode::Default, Some(data)) => Err(WorkloadError::DataParallelismGiven { data }),
+        (CheckpointMode::Default, None) if u64::from(ranks) % model_ranks.max(1) != 0 => {
+            Err(WorkloadError::RanksNotMultiple { ranks, model_ranks })
+        }
+        (CheckpointMode::Subset, None) => Err(WorkloadError::SubsetWithoutData),
+        (CheckpointMode::Subset, Some(data)) => {
+            let world = model_ranks.saturating_mul(u64::from(data));
+            match world < u64::from(ranks) {
+                true => Err(WorkloadError::SubsetTooSmall { ranks, world }),
+                false => Ok(()),
+            }
+        }
+        (CheckpointMode::Default, None) => Ok(()),
+    }
+}
+
+/// Settings that the workflow does not reach.
+fn remarks(workload: &Workload) -> Vec<Warning> {
+    let (workflow, checkpoint) = (&workload.workflow, &workload.checkpoint);
+    let mut kinds = Vec::new();
+    if workflow.evaluation && !workflow.train {
+        kinds.push(WarningKind::EvaluationWithoutTraining);
+    }
+    if workflow.evaluation && workflow.train && workload.dataset.num_files_eval == 0 {
+        kinds.push(WarningKind::EvaluationWithoutFiles);
+    }
+    if workflow.checkpoint_only() && checkpoint.steps_between_checkpoints.is_some() {
+        kinds.push(WarningKind::NeedsTraining { key: "checkpoint.steps_between_checkpoints" });
+    }
+    if !workflow.train && workload.train.total_training_steps.is_some() {
+        kinds.push(WarningKind::NeedsTraining { key: "train.total_training_steps" });
+    }
+    if workflow.checkpoint && workflow.train {
+        let counts = [
+            ("checkpoint.num_checkpoints_write", checkpoint.num_checkpoints_write),
+            ("checkpoint.num_checkpoints_read", checkpoint.num_checkpoints_read),
+        ];
+        for (key, count) in counts {
+            if count.is_some_and(|count| count > 0) {
+                kinds.push(WarningKind::NeedsCheckpointOnly { key });
+            }
+        }
+    }
+    kinds.into_iter().map(Warning::from).collect()
+}

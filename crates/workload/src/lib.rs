@@ -1,0 +1,81 @@
+//! Workload files: what a run should do, read from YAML that DLIO understands.
+//!
+//! The way of the data: a preset or a file's text and the overrides are composed into one tree
+//! ([`compose`]), the tree becomes a typed [`Workload`] ([`resolve`]), and the workload is checked
+//! against the number of ranks ([`check`]). Along the way every key is held against one table
+//! ([`keys`]), so that a misspelt, old or useless key is named instead of ignored.
+//!
+//! Pure: text and numbers in, values and messages out. No file, environment, clock, thread or
+//! global is touched.
+
+#![forbid(unsafe_code)]
+
+mod keyword;
+mod nearest;
+mod node;
+
+mod scalar;
+mod yaml;
+
+mod emit;
+mod interpolate;
+
+mod value_grammar;
+
+mod hydra;
+mod overrides;
+
+mod compose;
+mod hydra_files;
+
+pub mod element;
+mod sections;
+
+mod schema;
+mod schema_keys;
+
+mod docs;
+
+mod legacy;
+mod read;
+mod time_spec;
+
+mod resolve;
+
+mod check;
+
+mod error;
+mod warning;
+
+pub mod presets;
+
+#[cfg(test)]
+mod tests;
+
+pub use check::{check, steps_per_epoch};
+pub use compose::{BUILT_IN, Composed, HydraSettings, Source, compose};
+pub use docs::keys_markdown;
+pub use emit::to_yaml;
+pub use error::{Phase, Place, WorkloadError};
+pub use hydra::{Cfg, DEFAULT_WORKLOAD, DlioCommandLine};
+pub use hydra_files::{DEFAULT_OUTPUT_SUBDIR, RunPaths, default_run_dir};
+pub use interpolate::interpolate;
+pub use node::{Map, Node, Value};
+pub use overrides::{Action, Override};
+pub use presets::Preset;
+pub use resolve::{Resolved, resolve};
+pub use schema::{Effect, Key, Kind, find_key, keys};
+pub use sections::checkpoint::{Checkpoint, CheckpointMode, Ksm};
+pub use sections::dataset::{Compression, Dataset, Format, Hdf5};
+pub use sections::model::{Datatype, Model, Parallelism, Transformer};
+pub use sections::reader::{
+    DataLoader, MultiprocessingContext, ReadType, Reader, SampleOrder, Sampler, Shuffle,
+};
+pub use sections::storage::{Storage, StorageType};
+pub use sections::time::TimeSpec;
+pub use sections::train::{Evaluation, Train};
+pub use sections::workload::{
+    Framework, Metric, Output, OutputMetric, Profiler, Profiling, Workflow, Workload,
+};
+pub use warning::{Warning, WarningKind};
+pub use yaml::parse_yaml;

@@ -1,0 +1,321 @@
+//! From the composed tree to the typed workload.
+
+use crate::compose::Composed;
+use crate::error::{Place, WorkloadError};
+use crate::node::{Node, Value};
+use crate::read::{Sections, one_of};
+use crate::schema::{Kind, find_key, has_keys_below};
+use crate::sections::checkpoint::{Checkpoint, Ksm};
+use crate::sections::dataset::{Dataset, Format};
+use crate::sections::model::Model;
+use crate::sections::reader::{DataLoader, Reader, Sampler};
+use crate::sections::storage::{Storage, StorageType};
+use crate::sections::train::{Evaluation, Train};
+use crate::sections::workload::{Output, Profiling, Workflow, Workload};
+use crate::warning::{Warning, WarningKind};
+
+/// Seeds are those of NumPy's generator.
+const MOST_SEED: i64 = u32::MAX as i64;
+
+/// A typed workload and what is worth saying about the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// What the user asked for.
+    pub workload: Workload,
+    /// Remarks in the order of the file, those on the command line first.
+    pub warnings: Vec<Warning>,
+}
+
+/// Reads every key with its type, defaults filled in.
+///
+/// # Errors
+/// A value of the wrong type or out of range, with key, place, expectation and finding.
+pub fn resolve(composed: &Composed) -> Result<Resolved, WorkloadError> {
+    let mut warnings = composed.warnings.clone();
+    let sections = Sections::modernise(composed.sections(), composed.label(), &mut warnings);
+    root_remarks(composed, &mut warnings);
+    check_mappings(&sections, &sections.root, "")?;
+    let mut workload = Workload::default();
+    sections.keyword("framework", &mut workload.framework)?;
+    workload.workflow = workflow(&sections, &mut warnings)?;
+    workload.model = model(&sections)?;
+    workload.storage = storage(&sections)?;
+    workload.dataset = dataset(&sections, &workload.workflow, &mut warnings)?;
+    workload.reader =
+        reader(&sections, DataLoader::of_framework(workload.framework), &mut warnings)?;
+    workload.train = train(&sections, &mut warnings)?;
+    workload.evaluation = evaluation(&sections, &mut warnings)?;
+    workload.checkpoint = checkpoint(&sections)?;
+    workload.output = output(&sections)?;
+    sections.bounded("metric.au", 0.0..=1.0, "a fraction from 0 to 1", &mut workload.metric.au)?;
+    workload.profiling = profiling(&sections)?;
+    Ok(Resolved { workload, warnings })
+}
+
+/// Remarks on keys beside `workload`, which only an override can bring.
+fn root_remarks(composed: &Composed, warnings: &mut Vec<Warning>) {
+    for (key, node) in composed.tree.as_map().into_iter().flat_map(|map| map.iter()) {
+        if key != "workload" {
+            let place = Place { origin: composed.label(), line: node.line };
+            let kind = WarningKind::UnknownKey { key: key.to_owned(), nearest: None };
+            warnings.push(Warning::at(place, kind));
+        }
+    }
+}
+
+/// A section must be a mapping, or null.
+fn check_mappings(sections: &Sections, node: &Node, path: &str) -> Result<(), WorkloadError> {
+    for (name, child) in node.as_map().into_iter().flat_map(|map| map.iter()) {
+        let key = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let is_time = find_key(&key).is_some_and(|key| matches!(key.kind, Kind::Time));
+        if is_time || !has_keys_below(&key) || child.value == Value::Null {
+            continue;
+        }
+        if child.as_map().is_none() {
+            return Err(sections.wrong(&key, child, "a mapping of keys"));
+        }
+        check_mappings(sections, child, &key)?;
+    }
+    Ok(())
+}
+
+fn workflow(sections: &Sections, warnings: &mut Vec<Warning>) -> Result<Workflow, WorkloadError> {
+    let mut out = Workflow::default();
+    sections.bool("workflow.generate_data", &mut out.generate_data)?;
+    sections.bool("workflow.train", &mut out.train)?;
+    sections.bool("workflow.evaluation", &mut out.evaluation)?;
+    sections.bool("workflow.checkpoint", &mut out.checkpoint)?;
+    sections.bool("workflow.profiling", &mut out.profiling)?;
+    sections.optional_text("workflow.query", &mut out.query)?;
+    if out.evaluation && !out.train {
+        out.evaluation = false;
+        let place = sections.get("workflow.evaluation").map(|node| sections.place(node));
+        warnings.push(Warning { place, kind: WarningKind::EvaluationWithoutTraining });
+    }
+    Ok(out)
+}
+
+fn model(sections: &Sections) -> Result<Model, WorkloadError> {
+    let mut out = Model::default();
+    sections.text("model.name", &mut out.name)?;
+    sections.optional_text("model.type", &mut out.r#type)?;
+    sections.count("model.model_size_bytes", &mut out.model_size_bytes)?;
+    sections.keyword("model.model_datatype", &mut out.model_datatype)?;
+    sections.keyword("model.optimizer_datatype", &mut out.optimizer_datatype)?;
+    sections.whole_list("model.optimization_groups", 0, &mut out.optimization_groups)?;
+    sections.optional("model.num_layers", 1, &mut out.num_layers)?;
+    sections.whole_list("model.layer_parameters", 0, &mut out.layer_parameters)?;
+    let parallelism = &mut out.parallelism;
+    sections.positive("model.parallelism.tensor", &mut parallelism.tensor)?;
+    sections.positive("model.parallelism.pipeline", &mut parallelism.pipeline)?;
+    sections.optional("model.parallelism.data", 1, &mut parallelism.data)?;
+    sections.whole("model.parallelism.zero_stage", 0..=3, &mut parallelism.zero_stage)?;
+    let shape = &mut out.transformer;
+    sections.positive("model.transformer.vocab_size", &mut shape.vocab_size)?;
+    sections.positive("model.transformer.hidden_size", &mut shape.hidden_size)?;
+    sections.positive("model.transformer.ffn_hidden_size", &mut shape.ffn_hidden_size)?;
+    sections.positive("model.transformer.num_attention_heads", &mut shape.num_attention_heads)?;
+    sections.positive("model.transformer.num_kv_heads", &mut shape.num_kv_heads)?;
+    Ok(out)
+}
+
+fn storage(sections: &Sections) -> Result<Storage, WorkloadError> {
+    let mut out = Storage::default();
+    if let Some(node) = sections.get("storage.storage_type") {
+        let word = node.as_str().unwrap_or_default();
+        out.storage_type = match word {
+            "parallel_fs" => StorageType::LocalFs,
+            word => StorageType::parse(word).ok_or_else(|| {
+                let words = ["local_fs", "parallel_fs", "s3", "aistore"];
+                sections.wrong("storage.storage_type", node, &one_of(&words))
+            })?,
+        };
+    }
+    sections.text("storage.storage_root", &mut out.storage_root)?;
+    if let Some(options) = sections.get("storage.storage_options").and_then(Node::as_map) {
+        out.storage_options = options.clone();
+    }
+    check_options(sections, &out)?;
+    Ok(out)
+}
+
+/// Options that have a type: text, and what text can be read as.
+fn check_options(sections: &Sections, storage: &Storage) -> Result<(), WorkloadError> {
+    for (name, node) in storage.storage_options.iter() {
+        let fits = node.value == Value::Null
+            || match name {
+                "s3_force_path_style" => storage.option_bool(name).is_some(),
+                "s3_max_attempts" => storage.option_u64(name).is_some_and(|value| value > 0),
+                _ => storage.option_text(name).is_some(),
+            };
+        if !fits {
+            let path = format!("storage.storage_options.{name}");
+            let expected = match name {
+                "s3_force_path_style" => "true or false",
+                "s3_max_attempts" => "a whole number > 0",
+                _ => "text",
+            };
+            return Err(sections.wrong(&path, node, expected));
+        }
+    }
+    Ok(())
+}
+
+fn dataset(
+    sections: &Sections,
+    workflow: &Workflow,
+    warnings: &mut Vec<Warning>,
+) -> Result<Dataset, WorkloadError> {
+    let mut out = Dataset::default();
+    sections.keyword("dataset.format", &mut out.format)?;
+    sections.folder("dataset.data_folder", &mut out.data_folder)?;
+    if workflow.train || workflow.generate_data {
+        sections.positive("dataset.num_files_train", &mut out.num_files_train)?;
+    } else {
+        sections.count("dataset.num_files_train", &mut out.num_files_train)?;
+    }
+    sections.count("dataset.num_files_eval", &mut out.num_files_eval)?;
+    sections.positive("dataset.num_samples_per_file", &mut out.num_samples_per_file)?;
+    let above_zero = f64::MIN_POSITIVE..=f64::MAX;
+    let length = &mut out.record_length_bytes;
+    sections.bounded("dataset.record_length_bytes", above_zero, "a number > 0", length)?;
+    sections.number("dataset.record_length_bytes_stdev", &mut out.record_length_bytes_stdev)?;
+    sections.number("dataset.record_length_bytes_resize", &mut out.record_length_bytes_resize)?;
+    sections.whole_list("dataset.record_dims", 1, &mut out.record_dims)?;
+    sections.element_type("dataset.record_element_type", &mut out.record_element_type)?;
+    sections.count("dataset.num_subfolders_train", &mut out.num_subfolders_train)?;
+    sections.count("dataset.num_subfolders_eval", &mut out.num_subfolders_eval)?;
+    sections.text("dataset.file_prefix", &mut out.file_prefix)?;
+    sections.keyword("dataset.compression", &mut out.compression)?;
+    sections.whole("dataset.compression_level", 0..=9, &mut out.compression_level)?;
+    sections.bool("dataset.keep_files", &mut out.keep_files)?;
+    sections.positive("dataset.generation_buffer_size", &mut out.generation_buffer_size)?;
+    sections.positive("dataset.hdf5.num_dset_per_record", &mut out.hdf5.num_dset_per_record)?;
+    sections.whole_list("dataset.hdf5.chunk_dims", 1, &mut out.hdf5.chunk_dims)?;
+    sections.whole_list("dataset.hdf5.max_shape", 1, &mut out.hdf5.max_shape)?;
+    force_image_bytes(sections, &mut out, warnings);
+    Ok(out)
+}
+
+/// Images hold bytes, whatever the file says.
+fn force_image_bytes(sections: &Sections, dataset: &mut Dataset, warnings: &mut Vec<Warning>) {
+    let is_image = matches!(dataset.format, Format::Jpeg | Format::Png);
+    if is_image && dataset.record_element_type != "uint8" {
+        let given = std::mem::replace(&mut dataset.record_element_type, "uint8".to_owned());
+        let kind = WarningKind::ImageElementType { format: dataset.format, given };
+        let place = sections.get("dataset.record_element_type").map(|node| sections.place(node));
+        warnings.push(Warning { place, kind });
+    }
+}
+
+fn reader(
+    sections: &Sections,
+    loader: DataLoader,
+    warnings: &mut Vec<Warning>,
+) -> Result<Reader, WorkloadError> {
+    let mut out = Reader { data_loader: loader, ..Reader::default() };
+    sections.keyword("reader.data_loader", &mut out.data_loader)?;
+    sections.optional_text("reader.data_loader_classname", &mut out.data_loader_classname)?;
+    sections.optional_text("reader.reader_classname", &mut out.reader_classname)?;
+    if sections.get("reader.data_loader_sampler").is_some() {
+        let sampler = out.data_loader_sampler.insert(Sampler::None);
+        sections.keyword("reader.data_loader_sampler", sampler)?;
+    }
+    sections.positive("reader.batch_size", &mut out.batch_size)?;
+    sections.positive("reader.batch_size_eval", &mut out.batch_size_eval)?;
+    sections.count("reader.read_threads", &mut out.read_threads)?;
+    sections.count("reader.computation_threads", &mut out.computation_threads)?;
+    sections.count("reader.prefetch_size", &mut out.prefetch_size)?;
+    sections.keyword("reader.file_shuffle", &mut out.file_shuffle)?;
+    sections.keyword("reader.sample_shuffle", &mut out.sample_shuffle)?;
+    sections.count("reader.shuffle_size", &mut out.shuffle_size)?;
+    sections.keyword("reader.read_type", &mut out.read_type)?;
+    sections.optional("reader.transfer_size", 1, &mut out.transfer_size)?;
+    sections.time("reader.preprocess_time", &mut out.preprocess_time, warnings)?;
+    sections.bool("reader.pin_memory", &mut out.pin_memory)?;
+    sections.keyword("reader.multiprocessing_context", &mut out.multiprocessing_context)?;
+    sections.bool("reader.odirect", &mut out.odirect)?;
+    sections.bool("reader.dont_use_mmap", &mut out.dont_use_mmap)?;
+    sections.whole_list("reader.transformed_record_dims", 1, &mut out.transformed_record_dims)?;
+    let element = &mut out.transformed_record_element_type;
+    sections.element_type("reader.transformed_record_element_type", element)?;
+    sections.keyword("reader.sample_order", &mut out.sample_order)?;
+    Ok(out)
+}
+
+fn train(sections: &Sections, warnings: &mut Vec<Warning>) -> Result<Train, WorkloadError> {
+    let mut out = Train::default();
+    sections.positive("train.epochs", &mut out.epochs)?;
+    sections.optional("train.total_training_steps", 1, &mut out.total_training_steps)?;
+    sections.optional("train.max_steps", 1, &mut out.max_steps)?;
+    sections.whole("train.seed", 0..=MOST_SEED, &mut out.seed)?;
+    sections.bool("train.seed_change_epoch", &mut out.seed_change_epoch)?;
+    sections.time("train.computation_time", &mut out.computation_time, warnings)?;
+    Ok(out)
+}
+
+fn evaluation(
+    sections: &Sections,
+    warnings: &mut Vec<Warning>,
+) -> Result<Evaluation, WorkloadError> {
+    let mut out = Evaluation::default();
+    sections.time("evaluation.eval_time", &mut out.eval_time, warnings)?;
+    sections.count("evaluation.eval_after_epoch", &mut out.eval_after_epoch)?;
+    sections.positive("evaluation.epochs_between_evals", &mut out.epochs_between_evals)?;
+    Ok(out)
+}
+
+fn checkpoint(sections: &Sections) -> Result<Checkpoint, WorkloadError> {
+    let mut out = Checkpoint::default();
+    sections.folder("checkpoint.checkpoint_folder", &mut out.checkpoint_folder)?;
+    sections.count("checkpoint.checkpoint_after_epoch", &mut out.checkpoint_after_epoch)?;
+    let between = &mut out.epochs_between_checkpoints;
+    sections.positive("checkpoint.epochs_between_checkpoints", between)?;
+    let between = &mut out.steps_between_checkpoints;
+    sections.optional("checkpoint.steps_between_checkpoints", 0, between)?;
+    sections.keyword("checkpoint.mode", &mut out.mode)?;
+    let classname = &mut out.checkpoint_mechanism_classname;
+    sections.optional_text("checkpoint.checkpoint_mechanism_classname", classname)?;
+    sections.bool("checkpoint.fsync", &mut out.fsync)?;
+    sections.bool("checkpoint.recovery_rank_shift", &mut out.recovery_rank_shift)?;
+    sections.bool("checkpoint.rank_sync", &mut out.rank_sync)?;
+    let mut wait = -1.0;
+    let any = f64::MIN..=f64::MAX;
+    sections.bounded("checkpoint.time_between_checkpoints", any, "a number", &mut wait)?;
+    out.time_between_checkpoints = (wait >= 0.0).then_some(wait);
+    sections.optional("checkpoint.num_checkpoints_write", 0, &mut out.num_checkpoints_write)?;
+    sections.optional("checkpoint.num_checkpoints_read", 0, &mut out.num_checkpoints_read)?;
+    sections.bool("checkpoint.randomize_tensor", &mut out.randomize_tensor)?;
+    if sections.get("checkpoint.ksm").is_some() {
+        out.ksm = Some(ksm(sections)?);
+    }
+    Ok(out)
+}
+
+fn ksm(sections: &Sections) -> Result<Ksm, WorkloadError> {
+    let mut out = Ksm::default();
+    let percent = || 0.0..=100.0;
+    let expected = "a percentage from 0 to 100";
+    sections.count("checkpoint.ksm.madv_mergeable_id", &mut out.madv_mergeable_id)?;
+    let trigger = &mut out.high_ram_trigger;
+    sections.bounded("checkpoint.ksm.high_ram_trigger", percent(), expected, trigger)?;
+    sections.bounded("checkpoint.ksm.low_ram_exit", percent(), expected, &mut out.low_ram_exit)?;
+    sections.number("checkpoint.ksm.await_time", &mut out.await_time)?;
+    Ok(out)
+}
+
+fn output(sections: &Sections) -> Result<Output, WorkloadError> {
+    let mut out = Output::default();
+    sections.optional_text("output.folder", &mut out.folder)?;
+    sections.text("output.log_file", &mut out.log_file)?;
+    sections.count("output.metric.exclude_start_steps", &mut out.metric.exclude_start_steps)?;
+    sections.count("output.metric.exclude_end_steps", &mut out.metric.exclude_end_steps)?;
+    Ok(out)
+}
+
+fn profiling(sections: &Sections) -> Result<Profiling, WorkloadError> {
+    let mut out = Profiling::default();
+    sections.keyword("profiling.profiler", &mut out.profiler)?;
+    sections.text_list("profiling.iostat_devices", &mut out.iostat_devices)?;
+    Ok(out)
+}

@@ -1,0 +1,94 @@
+//! Section `checkpoint`: when and how state is written and read.
+
+use crate::keyword::keyword_enum;
+
+/// When and how checkpoints are written and read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// Folder of the checkpoints, without trailing slashes.
+    pub checkpoint_folder: String,
+    /// First epoch that is followed by a checkpoint.
+    pub checkpoint_after_epoch: u32,
+    /// Epochs from one checkpoint to the next.
+    pub epochs_between_checkpoints: u32,
+    /// Steps from one checkpoint to the next. None: by epochs. Zero: never.
+    pub steps_between_checkpoints: Option<u64>,
+    /// Whether all ranks of the model take part or a first few of them.
+    pub mode: CheckpointMode,
+    /// Python class of a plugin mechanism.
+    pub checkpoint_mechanism_classname: Option<String>,
+    /// Whether a checkpoint is on stable storage before its time is taken.
+    pub fsync: bool,
+    /// Whether a rank reads back the state that another node wrote.
+    pub recovery_rank_shift: bool,
+    /// Whether ranks wait for each other inside the timed interval, when only checkpointing.
+    pub rank_sync: bool,
+    /// Seconds waited before each save and load when only checkpointing; none when not given or
+    /// negative (DLIO then waits for the absolute value, 1 s by default).
+    pub time_between_checkpoints: Option<f64>,
+    /// Checkpoints written when only checkpointing.
+    pub num_checkpoints_write: Option<u64>,
+    /// Checkpoints read when only checkpointing.
+    pub num_checkpoints_read: Option<u64>,
+    /// Random tensors instead of ones.
+    pub randomize_tensor: bool,
+    /// Merging of equal memory pages while many ranks share a node; none leaves it off.
+    pub ksm: Option<Ksm>,
+}
+
+impl Default for Checkpoint {
+    fn default() -> Self {
+        Self {
+            checkpoint_folder: "./checkpoints".to_owned(),
+            checkpoint_after_epoch: 1,
+            epochs_between_checkpoints: 1,
+            steps_between_checkpoints: None,
+            mode: CheckpointMode::Default,
+            checkpoint_mechanism_classname: None,
+            fsync: false,
+            recovery_rank_shift: false,
+            rank_sync: false,
+            time_between_checkpoints: None,
+            num_checkpoints_write: None,
+            num_checkpoints_read: None,
+            randomize_tensor: true,
+            ksm: None,
+        }
+    }
+}
+
+keyword_enum! {
+    /// Which ranks of the model exist.
+    #[derive(Default)]
+    pub enum CheckpointMode {
+        /// All of them.
+        #[default]
+        Default = "default",
+        /// The first few of a larger world given by `model.parallelism.data`.
+        Subset = "subset",
+    }
+}
+
+/// Settings of kernel same-page merging.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ksm {
+    /// Advice value given to the kernel.
+    pub madv_mergeable_id: u32,
+    /// Use of memory in percent that starts the wait.
+    pub high_ram_trigger: f64,
+    /// Use of memory in percent that ends the wait.
+    pub low_ram_exit: f64,
+    /// Longest wait in seconds.
+    pub await_time: f64,
+}
+
+impl Default for Ksm {
+    fn default() -> Self {
+        Self {
+            madv_mergeable_id: 12,
+            high_ram_trigger: 30.0,
+            low_ram_exit: 15.0,
+            await_time: 200.0,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Section `dataset`: the files and their samples.
+
+use crate::element;
+use crate::keyword::keyword_enum;
+
+/// The files and their samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dataset {
+    /// Format of the files; also their extension.
+    pub format: Format,
+    /// Folder of the data set, without trailing slashes.
+    pub data_folder: String,
+    /// Files to train on.
+    pub num_files_train: u64,
+    /// Files to evaluate on.
+    pub num_files_eval: u64,
+    /// Samples in one file.
+    pub num_samples_per_file: u64,
+    /// Mean size of one sample in bytes.
+    pub record_length_bytes: f64,
+    /// Spread of the sample size in bytes.
+    pub record_length_bytes_stdev: f64,
+    /// Size in bytes of the tensor handed to the trainer; 0 means that of the sample.
+    pub record_length_bytes_resize: f64,
+    /// Explicit shape of a sample; empty means a square of `record_length_bytes`.
+    pub record_dims: Vec<u64>,
+    /// Element type of a sample by its full NumPy name.
+    pub record_element_type: String,
+    /// Sub-folders of the training files; 0 and 1 mean none.
+    pub num_subfolders_train: u64,
+    /// Sub-folders of the evaluation files; 0 and 1 mean none.
+    pub num_subfolders_eval: u64,
+    /// Beginning of every file name.
+    pub file_prefix: String,
+    /// Compression inside the files.
+    pub compression: Compression,
+    /// Level of `gzip` compression, 0 to 9.
+    pub compression_level: u32,
+    /// Whether the data set stays after the run.
+    pub keep_files: bool,
+    /// Bytes the indexed-binary writer holds in memory.
+    pub generation_buffer_size: u64,
+    /// Layout of HDF5 files.
+    pub hdf5: Hdf5,
+}
+
+impl Default for Dataset {
+    fn default() -> Self {
+        Self {
+            format: Format::Tfrecord,
+            data_folder: "./data".to_owned(),
+            num_files_train: 8,
+            num_files_eval: 0,
+            num_samples_per_file: 1,
+            record_length_bytes: 65_536.0,
+            record_length_bytes_stdev: 0.0,
+            record_length_bytes_resize: 0.0,
+            record_dims: Vec::new(),
+            record_element_type: "uint8".to_owned(),
+            num_subfolders_train: 0,
+            num_subfolders_eval: 0,
+            file_prefix: "img".to_owned(),
+            compression: Compression::None,
+            compression_level: 4,
+            keep_files: true,
+            generation_buffer_size: 2 << 30,
+            hdf5: Hdf5::default(),
+        }
+    }
+}
+
+impl Dataset {
+    /// Bytes of one element of a sample.
+    pub fn record_element_size_bytes(&self) -> u64 {
+        element::size_bytes(&self.record_element_type)
+    }
+}
+
+/// Layout of HDF5 files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hdf5 {
+    /// Datasets one record is split into.
+    pub num_dset_per_record: u64,
+    /// Shape of a chunk with the sample axis; empty means contiguous.
+    pub chunk_dims: Vec<u64>,
+    /// Largest shape without the sample axis; empty means fixed.
+    pub max_shape: Vec<u64>,
+}
+
+impl Default for Hdf5 {
+    fn default() -> Self {
+        Self { num_dset_per_record: 1, chunk_dims: Vec::new(), max_shape: Vec::new() }
+    }
+}
+
+keyword_enum! {
+    /// Format of the files of a data set.
+    #[derive(Default)]
+    pub enum Format {
+        /// TensorFlow records.
+        #[default]
+        Tfrecord = "tfrecord",
+        /// HDF5.
+        Hdf5 = "hdf5",
+        /// Comma-separated values.
+        Csv = "csv",
+        /// NumPy archive.
+        Npz = "npz",
+        /// NumPy array.
+        Npy = "npy",
+        /// Named by DLIO, written and read by nothing.
+        Hdf5Opt = "hdf5_opt",
+        /// JPEG image.
+        Jpeg = "jpeg",
+        /// PNG image.
+        Png = "png",
+        /// Records behind one another with an index of offsets.
+        IndexedBinary = "indexed_binary",
+        /// The same files, read through a memory map.
+        MmapIndexedBinary = "mmap_indexed_binary",
+        /// No bytes at all.
+        Synthetic = "synthetic",
+    }
+}
+
+keyword_enum! {
+    /// Compression inside the files of a data set.
+    #[derive(Default)]
+    pub enum Compression {
+        /// None.
+        #[default]
+        None = "none",
+        /// Deflate with a gzip frame.
+        Gzip = "gzip",
+        /// LZF, known to HDF5 only.
+        Lzf = "lzf",
+        /// bzip2.
+        Bz2 = "bz2",
+        /// Deflate inside a zip archive.
+        Zip = "zip",
+        /// LZMA.
+        Xz = "xz",
+    }
+}

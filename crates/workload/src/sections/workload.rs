@@ -1,0 +1,174 @@
+//! The whole workload and its small sections.
+
+use super::checkpoint::Checkpoint;
+use super::dataset::Dataset;
+use super::model::Model;
+use super::reader::Reader;
+use super::storage::Storage;
+use super::train::{Evaluation, Train};
+use crate::keyword::keyword_enum;
+
+/// What the user asked for: every key of a workload file, typed, with defaults filled in.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Workload {
+    /// The framework whose reading and checkpointing is emulated.
+    pub framework: Framework,
+    /// Which phases run.
+    pub workflow: Workflow,
+    /// What is checkpointed.
+    pub model: Model,
+    /// Where the bytes live.
+    pub storage: Storage,
+    /// The files and their samples.
+    pub dataset: Dataset,
+    /// How the samples are read.
+    pub reader: Reader,
+    /// Epochs, steps and the emulated computation.
+    pub train: Train,
+    /// When and how long evaluation runs.
+    pub evaluation: Evaluation,
+    /// When and how checkpoints are written and read.
+    pub checkpoint: Checkpoint,
+    /// Where results go and which steps count.
+    pub output: Output,
+    /// The target.
+    pub metric: Metric,
+    /// Profilers that run beside the benchmark.
+    pub profiling: Profiling,
+}
+
+impl Workload {
+    /// Whether the run makes the data set and stops.
+    pub fn generate_only(&self) -> bool {
+        self.workflow.generate_only()
+    }
+
+    /// Whether the run checkpoints without training.
+    pub fn checkpoint_only(&self) -> bool {
+        self.workflow.checkpoint_only()
+    }
+}
+
+keyword_enum! {
+    /// The emulated deep-learning framework.
+    #[derive(Default)]
+    pub enum Framework {
+        /// TensorFlow: tf.data reading and TensorFlow checkpoints.
+        #[default]
+        Tensorflow = "tensorflow",
+        /// PyTorch: DataLoader workers and `torch.save` checkpoints.
+        Pytorch = "pytorch",
+    }
+}
+
+/// Which phases of a run are on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workflow {
+    /// Make the data set first.
+    pub generate_data: bool,
+    /// Run the training loop.
+    pub train: bool,
+    /// Evaluate between epochs of training.
+    pub evaluation: bool,
+    /// Checkpoint during training, or alone when `train` is off.
+    pub checkpoint: bool,
+    /// Run the profiler of section `profiling`.
+    pub profiling: bool,
+    /// The key that `dlio_benchmark_query` asks for.
+    pub query: Option<String>,
+}
+
+impl Default for Workflow {
+    fn default() -> Self {
+        Self {
+            generate_data: false,
+            train: true,
+            evaluation: false,
+            checkpoint: false,
+            profiling: false,
+            query: None,
+        }
+    }
+}
+
+impl Workflow {
+    /// Whether the run makes the data set and stops.
+    pub fn generate_only(&self) -> bool {
+        self.generate_data && !self.train && !self.checkpoint
+    }
+
+    /// Whether the run checkpoints without training.
+    pub fn checkpoint_only(&self) -> bool {
+        self.checkpoint && !self.train
+    }
+}
+
+/// Where results go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Folder of every result file; the run directory when not given.
+    pub folder: Option<String>,
+    /// Name of the log file inside that folder.
+    pub log_file: String,
+    /// Which steps of a block are left out of the metrics.
+    pub metric: OutputMetric,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self { folder: None, log_file: "dlio.log".to_owned(), metric: OutputMetric::default() }
+    }
+}
+
+/// Which steps of a block are left out of the metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputMetric {
+    /// Steps left out at the start.
+    pub exclude_start_steps: u64,
+    /// Steps left out at the end.
+    pub exclude_end_steps: u64,
+}
+
+impl Default for OutputMetric {
+    fn default() -> Self {
+        Self { exclude_start_steps: 1, exclude_end_steps: 0 }
+    }
+}
+
+/// The target of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metric {
+    /// Accelerator utilisation to reach, as a fraction.
+    pub au: f64,
+}
+
+impl Default for Metric {
+    fn default() -> Self {
+        Self { au: 0.90 }
+    }
+}
+
+keyword_enum! {
+    /// A profiler that DLIO can start.
+    #[derive(Default)]
+    pub enum Profiler {
+        /// No profiler.
+        None = "none",
+        /// `iostat` on the first rank.
+        #[default]
+        Iostat = "iostat",
+        /// Darshan, when its library is preloaded.
+        Darshan = "darshan",
+        /// The TensorFlow profiler.
+        Tensorboard = "tensorboard",
+    }
+}
+
+/// Profilers that run beside the benchmark.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Profiling {
+    /// Which profiler.
+    pub profiler: Profiler,
+    /// Devices that `iostat` watches; empty means all.
+    pub iostat_devices: Vec<String>,
+}
