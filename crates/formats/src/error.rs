@@ -1,0 +1,217 @@
+//! What can go wrong while a file is laid out or read.
+//!
+//! Two enums, because the two directions share no case but a stream that breaks: whoever writes
+//! never sees a foreign file, whoever reads never meets a file that is too large to describe.
+//! A [`DecodeError`] names the byte at which the file is wrong; the caller adds the file's name.
+
+/// The error of a [`Sink`](crate::Sink) or [`Source`](crate::Source), carried unchanged.
+pub type StreamError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a file could not be laid out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// The sink refused bytes.
+    #[error("cannot write at byte {offset}")]
+    Sink {
+        /// Bytes of the file that were written before.
+        offset: u64,
+        /// The sink's own words.
+        source: StreamError,
+    },
+    /// The file's size does not fit 64 bits.
+    #[error("file of {samples} samples of {dims:?} elements is larger than 2^64 bytes")]
+    TooLarge {
+        /// Shape of one sample.
+        dims: Vec<u64>,
+        /// Samples in the file.
+        samples: u64,
+    },
+}
+
+/// Why a sample could not be read, and at which byte of the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The source did not deliver.
+    #[error("cannot read {wanted} bytes at byte {offset}")]
+    Source {
+        /// Where the read began.
+        offset: u64,
+        /// How many bytes it asked for.
+        wanted: u64,
+        /// The source's own words.
+        source: StreamError,
+    },
+    /// The source does not know how large the file is.
+    #[error("cannot get the size of the file")]
+    Size {
+        /// The source's own words.
+        source: StreamError,
+    },
+    /// The bytes at `offset` are not the NumPy magic.
+    #[error("not an npy: begins with {found:02x?} at byte {offset}")]
+    NotNpy {
+        /// Where the array should begin.
+        offset: u64,
+        /// The bytes that stand there, six at most.
+        found: Vec<u8>,
+    },
+    /// An npy of a version that does not exist yet.
+    #[error("npy version {major}.{minor} at byte {offset}, expected 1.0, 2.0 or 3.0")]
+    NpyVersion {
+        /// Where the version stands.
+        offset: u64,
+        /// Major version found.
+        major: u8,
+        /// Minor version found.
+        minor: u8,
+    },
+    /// The dictionary in the npy header does not parse.
+    #[error("npy header at byte {offset}: expected {expected}")]
+    NpyHeader {
+        /// The byte at which the header stops making sense.
+        offset: u64,
+        /// What should stand there.
+        expected: &'static str,
+    },
+    /// An element type that no sample has.
+    #[error("npy header at byte {offset}: element type {descr:?} is not a plain number type")]
+    ElementType {
+        /// Where the type stands.
+        offset: u64,
+        /// The type as written.
+        descr: String,
+    },
+    /// The file ends before what it announces.
+    #[error("truncated: needs {needed} bytes, file has {found}")]
+    Truncated {
+        /// The first byte that is missing.
+        offset: u64,
+        /// Bytes the file should have at least.
+        needed: u64,
+        /// Bytes it has.
+        found: u64,
+    },
+    /// A member of the archive is smaller than the array it announces.
+    #[error("member {member} at byte {offset} has {found} bytes, its array needs {needed}")]
+    MemberTooShort {
+        /// Where the member's data begins.
+        offset: u64,
+        /// Name of the member.
+        member: String,
+        /// Bytes its array needs, header included.
+        needed: u64,
+        /// Bytes it has.
+        found: u64,
+    },
+    /// Neither the beginning nor the end of the file is that of an archive.
+    #[error("not an npz: begins with {found:02x?}")]
+    NotNpz {
+        /// The file's first bytes, four at most.
+        found: Vec<u8>,
+    },
+    /// An archive without its end, as an interrupted copy leaves it.
+    #[error("truncated: no zip directory from byte {offset} to the end at {found}")]
+    NoDirectory {
+        /// Where the search began.
+        offset: u64,
+        /// Size of the file.
+        found: u64,
+    },
+    /// Something else stands where a record of the archive should.
+    #[error("expected {expected} at byte {offset}, found {found:02x?}")]
+    ZipRecord {
+        /// Where the record should be.
+        offset: u64,
+        /// What it is called.
+        expected: &'static str,
+        /// The bytes that stand there, four at most.
+        found: Vec<u8>,
+    },
+    /// A record of the archive points outside of the file.
+    #[error("{record} at byte {offset} points to byte {end}, file has {found}")]
+    ZipRange {
+        /// Where the record stands.
+        offset: u64,
+        /// What it is called.
+        record: &'static str,
+        /// One past the last byte it points to.
+        end: u64,
+        /// Bytes that may be pointed to.
+        found: u64,
+    },
+    /// The archive has no such member.
+    #[error("no member {member} in the zip directory at byte {offset}")]
+    MissingMember {
+        /// Where the directory begins.
+        offset: u64,
+        /// Name that was looked for.
+        member: &'static str,
+    },
+    /// A member that is compressed or encrypted.
+    #[error("member {member} at byte {offset} is {method}, expected stored")]
+    Method {
+        /// Where the member begins.
+        offset: u64,
+        /// Name of the member.
+        member: String,
+        /// How it is stored.
+        method: Method,
+    },
+    /// The bytes of a member are not those that were written.
+    #[error("member {member} at byte {offset} has CRC {found:08x}, expected {expected:08x}")]
+    Crc {
+        /// Where the member's data begins.
+        offset: u64,
+        /// Name of the member.
+        member: String,
+        /// Checksum in the directory.
+        expected: u32,
+        /// Checksum of the bytes that were read.
+        found: u32,
+    },
+    /// The file has fewer samples.
+    #[error("sample {index} asked for, file has {samples}; its shape ends at byte {offset}")]
+    SampleIndex {
+        /// Where the file says how many samples it has.
+        offset: u64,
+        /// The sample that was asked for.
+        index: u64,
+        /// Samples in the file.
+        samples: u64,
+    },
+    /// The caller's buffer cannot hold a header or directory.
+    #[error("buffer of {found} bytes is too small for {needed} bytes at byte {offset}")]
+    Scratch {
+        /// Where the bytes stand.
+        offset: u64,
+        /// How many must be in memory at once.
+        needed: u64,
+        /// Size of the buffer.
+        found: u64,
+    },
+}
+
+/// A way of storing a member that this crate does not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Method {
+    /// Compressed by the method of that number in the ZIP specification.
+    Compressed(u16),
+    /// Encrypted.
+    Encrypted,
+}
+
+impl std::fmt::Display for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Method::Encrypted => f.write_str("encrypted"),
+            Method::Compressed(8) => f.write_str("compressed with deflate (method 8)"),
+            Method::Compressed(12) => f.write_str("compressed with bzip2 (method 12)"),
+            Method::Compressed(14) => f.write_str("compressed with lzma (method 14)"),
+            Method::Compressed(93) => f.write_str("compressed with zstd (method 93)"),
+            Method::Compressed(method) => write!(f, "compressed with method {method}"),
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The ZIP container, as much of it as an npz needs: stored members, with and without ZIP64.
+//!
+//! Left out: compression, encryption, archives in several parts, archives behind a foreign prefix.
+
+use crate::window::Window;
+use crate::{DecodeError, Method};
+
+const LOCAL: u32 = 0x0403_4B50;
+const ENTRY: u32 = 0x0201_4B50;
+const END: u32 = 0x0605_4B50;
+const END64: u32 = 0x0606_4B50;
+const LOCATOR64: u32 = 0x0706_4B50;
+
+const LOCAL_BYTES: u64 = 30;
+const ENTRY_BYTES: u64 = 46;
+const END_BYTES: u64 = 22;
+const END64_BYTES: u64 = 56;
+const LOCATOR64_BYTES: u64 = 20;
+const COMMENT_BYTES_MAX: u64 = 0xFFFF;
+/// Holds the directory and the end of any npz with two members and no comment.
+const TAIL_BYTES: u64 = 1024;
+
+const VERSION: u16 = 45;
+const DATE_1980_01_01: u16 = 0x0021;
+/// Python marks members as made on Unix, readable and writable by their owner.
+const MADE_BY: u16 = 3 << 8 | VERSION;
+const ATTRIBUTES: u32 = 0o600 << 16;
+/// Python turns to ZIP64 at half of what the narrow fields can hold.
+const NARROW_MAX: u64 = (1 << 31) - 1;
+const ZIP64_EXTRA: u16 = 1;
+const NOT_HERE: u32 = u32::MAX;
+
+/// Where the checksum stands in a local header.
+pub(crate) const LOCAL_CRC_AT: u64 = 14;
+
+/// A member as it is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written {
+    pub(crate) name: &'static str,
+    pub(crate) header_offset: u64,
+    pub(crate) size: u64,
+    pub(crate) crc: u32,
+}
+
+/// A member as it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) data_offset: u64,
+    pub(crate) size: u64,
+    pub(crate) crc: u32,
+}
+
+/// Size of the local header that [`local_header`] builds.
+pub(crate) fn local_len(name: &str) -> u64 {
+    LOCAL_BYTES + name.len() as u64 + 20
+}
+
+/// The header in front of a member. NumPy forces ZIP64 here whatever the size.
+pub(crate) fn local_header(member: &Written) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    put32(&mut out, &[LOCAL]);
+    put16(&mut out, &[VERSION, 0, 0, 0, DATE_1980_01_01]);
+    put32(&mut out, &[member.crc, NOT_HERE, NOT_HERE]);
+    put16(&mut out, &[member.name.len() as u16, 20]);
+    out.extend(member.name.as_bytes());
+    put16(&mut out, &[ZIP64_EXTRA, 16]);
+    put64(&mut out, &[member.size, member.size]);
+    out
+}
+
+/// The directory of an archive, which begins at `directory_at`, and the archive's end.
+pub(crate) fn directory(members: &[Written], directory_at: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    for member in members {
+        put_entry(&mut out, member);
+    }
+    let size = out.len() as u64;
+    let count = members.len() as u64;
+    if directory_at > NARROW_MAX {
+        put32(&mut out, &[END64]);
+        put64(&mut out, &[END64_BYTES - 12]);
+        put16(&mut out, &[VERSION, VERSION]);
+        put32(&mut out, &[0, 0]);
+        put64(&mut out, &[count, count, size, directory_at]);
+        put32(&mut out, &[LOCATOR64, 0]);
+        put64(&mut out, &[directory_at + size]);
+        put32(&mut out, &[1]);
+    }
+    put32(&mut out, &[END]);
+    put16(&mut out, &[0, 0, count as u16, count as u16]);
+    put32(&mut out, &[size as u32, u32::try_from(directory_at).unwrap_or(NOT_HERE)]);
+    put16(&mut out, &[0]);
+    out
+}
+
+fn put_entry(out: &mut Vec<u8>, member: &Written) {
+    let mut extra = Vec::new();
+    let size = narrow_or_extra(&[member.size, member.size], &mut extra);
+    let offset = narrow_or_extra(&[member.header_offset], &mut extra);
+    let extra_len = if extra.is_empty() { 0 } else { extra.len() as u16 + 4 };
+    put32(out, &[ENTRY]);
+    put16(out, &[MADE_BY, VERSION, 0, 0, 0, DATE_1980_01_01]);
+    put32(out, &[member.crc, size, size]);
+    put16(out, &[member.name.len() as u16, extra_len, 0, 0, 0]);
+    put32(out, &[ATTRIBUTES, offset]);
+    out.extend(member.name.as_bytes());
+    if extra_len > 0 {
+        put16(out, &[ZIP64_EXTRA, extra_len - 4]);
+        out.extend(extra);
+    }
+}
+
+/// The first value as a narrow field; if it is too wide, all values go to the extra field.
+fn narrow_or_extra(values: &[u64], extra: &mut Vec<u8>) -> u32 {
+    if values[0] <= NARROW_MAX {
+        return values[0] as u32;
+    }
+    put64(extra, values);
+    NOT_HERE
+}
+
+fn put16(out: &mut Vec<u8>, values: &[u16]) {
+    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+}
+
+fn put32(out: &mut Vec<u8>, values: &[u32]) {
+    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+}
+
+fn put64(out: &mut Vec<u8>, values: &[u64]) {
+    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+}
+
+/// Finds a stored member. One read is enough if the file fits into a piece, two if it does not.
+pub(crate) fn locate(window: &mut Window<'_>, name: &'static str) -> Result<Member, DecodeError> {
+    let end_at = find_end(window)?;
+    let directory = Directory::read(window, end_at)?;
+    let entry = find_entry(window, &directory, name)?;
+    let data_offset = data_offset(window, &directory, &entry, name)?;
+    Ok(Member { data_offset, size: entry.size, crc: entry.crc })
+}
+
+/// Where the end record stands, behind which only a comment may follow.
+fn find_end(window: &mut Window<'_>) -> Result<u64, DecodeError> {
+    let len = window.len();
+    let whole = len <= window.piece();
+    let first = if whole { len } else { TAIL_BYTES.min(window.piece()) };
+    let longest = (END_BYTES + COMMENT_BYTES_MAX).min(len).min(window.capacity());
+    for tail in [first, longest] {
+        let start = len - tail;
+        let bytes = window.at_least(start, tail, len)?;
+        if let Some(at) = end_record(bytes) {
+            return Ok(start + at as u64);
+        }
+    }
+    let found = window.exactly(0, len.min(4))?.to_vec();
+    if found == LOCAL.to_le_bytes() {
+        return Err(DecodeError::NoDirectory { offset: len - longest, found: len });
+    }
+    Err(DecodeError::NotNpz { found })
+}
+
+/// The place of the last end record in `tail` whose comment ends where `tail` does.
+fn end_record(tail: &[u8]) -> Option<usize> {
+    let last = tail.len().checked_sub(END_BYTES as usize)?;
+    (0..=last).rev().find(|&at| {
+        let record = Fields(&tail[at..]);
+        record.u32(0) == END && at + 22 + usize::from(record.u16(20)) == tail.len()
+    })
+}
+
+/// The list of an archive's members.
+struct Directory {
+    offset: u64,
+    end: u64,
+    entries: u64,
+}
+
+impl Directory {
+    fn read(window: &mut Window<'_>, end_at: u64) -> Result<Directory, DecodeError> {
+        let record = Fields(window.exactly(end_at, END_BYTES)?);
+        let mut entries = u64::from(record.u16(10));
+        let mut size = u64::from(record.u32(12));
+        let mut offset = u64::from(record.u32(16));
+        let (mut record_name, mut bound) = ("end of zip directory", end_at);
+
+        if let Some(end64_at) = locate_end64(window, end_at)? {
+            let record = Fields(window.exactly(end64_at, END64_BYTES)?);
+            record.expect(END64, "zip64 end of directory", end64_at)?;
+            (entries, size, offset) = (record.u64(32), record.u64(40), record.u64(48));
+            (record_name, bound) = ("zip64 end of directory", end64_at);
+        }
+        match offset.checked_add(size) {
+            Some(end) if end <= bound => Ok(Directory { offset, end, entries }),
+            end => Err(DecodeError::ZipRange {
+                offset: bound,
+                record: record_name,
+                end: end.unwrap_or(u64::MAX),
+                found: bound,
+            }),
+        }
+    }
+}
+
+/// Where the ZIP64 end record stands, if there is one.
+fn locate_end64(window: &mut Window<'_>, end_at: u64) -> Result<Option<u64>, DecodeError> {
+    let Some(locator_at) = end_at.checked_sub(LOCATOR64_BYTES) else { return Ok(None) };
+    let locator = Fields(window.exactly(locator_at, LOCATOR64_BYTES)?);
+    if locator.u32(0) != LOCATOR64 {
+        return Ok(None);
+    }
+    let at = locator.u64(8);
+    match at.checked_add(END64_BYTES) {
+        Some(end) if end <= locator_at => Ok(Some(at)),
+        end => Err(DecodeError::ZipRange {
+            offset: locator_at,
+            record: "zip64 locator",
+            end: end.unwrap_or(u64::MAX),
+            found: locator_at,
+        }),
+    }
+}
+
+/// What the directory says about a member.
+struct Entry {
+    at: u64,
+    header_offset: u64,
+    size: u64,
+    crc: u32,
+}
+
+/// The first entry of that name.
+fn find_entry(
+    window: &mut Window<'_>,
+    directory: &Directory,
+    name: &'static str,
+) -> Result<Entry, DecodeError> {
+    let mut at = directory.offset;
+    for _ in 0..directory.entries {
+        let wanted = directory.end.saturating_sub(at).min(ENTRY_BYTES);
+        let fixed = Fields(window.at_least(at, wanted, directory.end)?);
+        fixed.expect(ENTRY, "zip directory entry", at)?;
+        if wanted < ENTRY_BYTES {
+            return Err(past_directory(at, at + ENTRY_BYTES, directory));
+        }
+        let name_len = u64::from(fixed.u16(28));
+        let behind_name = u64::from(fixed.u16(30)) + u64::from(fixed.u16(32));
+        let len = ENTRY_BYTES + name_len + behind_name;
+        if at + len > directory.end {
+            return Err(past_directory(at, at + len, directory));
+        }
+        let bytes = window.exactly(at, len)?;
+        if bytes[46..].starts_with(name.as_bytes()) && name_len == name.len() as u64 {
+            return read_entry(Fields(bytes), at, name);
+        }
+        at += len;
+    }
+    Err(DecodeError::MissingMember { offset: directory.offset, member: name })
+}
+
+fn past_directory(offset: u64, end: u64, directory: &Directory) -> DecodeError {
+    DecodeError::ZipRange { offset, record: "zip directory entry", end, found: directory.end }
+}
+
+fn read_entry(entry: Fields<'_>, at: u64, name: &str) -> Result<Entry, DecodeError> {
+    let method = match (entry.u16(8) & 1, entry.u16(10)) {
+        (0, 0) => None,
+        (0, method) => Some(Method::Compressed(method)),
+        _ => Some(Method::Encrypted),
+    };
+    if let Some(method) = method {
+        return Err(DecodeError::Method { offset: at, member: name.to_owned(), method });
+    }
+    let extra_at = 46 + usize::from(entry.u16(28));
+    let extra = &entry.0[extra_at..extra_at + usize::from(entry.u16(30))];
+    let mut wide = zip64_values(extra);
+    let mut value = |narrow: u32| match narrow {
+        NOT_HERE => wide.next().unwrap_or(u64::from(NOT_HERE)),
+        narrow => u64::from(narrow),
+    };
+    let (size, stored_size) = (value(entry.u32(24)), value(entry.u32(20)));
+    let header_offset = value(entry.u32(42));
+    if size != stored_size {
+        let found = entry.0[20..24].to_vec();
+        let expected = "the size of an uncompressed member";
+        return Err(DecodeError::ZipRecord { offset: at + 20, expected, found });
+    }
+    Ok(Entry { at, header_offset, size, crc: entry.u32(16) })
+}
+
+/// The 64-bit values in the ZIP64 part of an extra field; those that are there come in fixed order.
+fn zip64_values(mut extra: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let mut values: &[[u8; 8]] = &[];
+    while let Some((&[id_low, id_high, len_low, len_high], rest)) = extra.split_first_chunk() {
+        let len = usize::from(u16::from_le_bytes([len_low, len_high])).min(rest.len());
+        if u16::from_le_bytes([id_low, id_high]) == ZIP64_EXTRA {
+            values = rest[..len].as_chunks().0;
+        }
+        extra = &rest[len..];
+    }
+    values.iter().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+/// Where a member's data begins, which only its local header knows.
+fn data_offset(
+    window: &mut Window<'_>,
+    directory: &Directory,
+    entry: &Entry,
+    name: &str,
+) -> Result<u64, DecodeError> {
+    let at = entry.header_offset;
+    let beyond = |end: Option<u64>| DecodeError::ZipRange {
+        offset: entry.at,
+        record: "zip directory entry",
+        end: end.unwrap_or(u64::MAX),
+        found: directory.offset,
+    };
+    let fixed_end = at.checked_add(LOCAL_BYTES).filter(|&end| end <= directory.offset);
+    fixed_end.ok_or_else(|| beyond(at.checked_add(LOCAL_BYTES)))?;
+    let local = Fields(window.at_least(at, LOCAL_BYTES, directory.offset)?);
+    local.expect(LOCAL, "zip member", at)?;
+    let (name_len, extra_len) = (u64::from(local.u16(26)), u64::from(local.u16(28)));
+
+    let data_offset = at + LOCAL_BYTES + name_len + extra_len;
+    let end = data_offset.checked_add(entry.size);
+    end.filter(|&end| end <= directory.offset).ok_or_else(|| beyond(end))?;
+    let found = window.exactly(at + LOCAL_BYTES, name_len)?;
+    if found != name.as_bytes() {
+        let expected = "the member's name, as in the zip directory,";
+        let found = found[..found.len().min(4)].to_vec();
+        return Err(DecodeError::ZipRecord { offset: at + LOCAL_BYTES, expected, found });
+    }
+    Ok(data_offset)
+}
+
+/// Little-endian fields of a record. Whoever makes one has checked its length.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn u16(&self, at: usize) -> u16 {
+        u16::from_le_bytes(self.array(at))
+    }
+
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.array(at))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.array(at))
+    }
+
+    fn array<const N: usize>(&self, at: usize) -> [u8; N] {
+        *self.0[at..].first_chunk().expect("the record's length was checked when it was read")
+    }
+
+    fn expect(
+        &self,
+        signature: u32,
+        expected: &'static str,
+        offset: u64,
+    ) -> Result<(), DecodeError> {
+        if self.0.starts_with(&signature.to_le_bytes()) {
+            return Ok(());
+        }
+        let found = self.0[..self.0.len().min(4)].to_vec();
+        Err(DecodeError::ZipRecord { offset, expected, found })
+    }
+}
+
+#[cfg(test)]
+mod tests;

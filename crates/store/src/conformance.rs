@@ -1,0 +1,195 @@
+//! The suite every store must pass: `conformance::check(&my_empty_store)` in a test of its own.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use crate::{AlignedBuf, BLOCK_BYTES, Durability, Kind, Store, StoreError, Writer};
+
+/// Runs every test against `store`, which must be empty and is empty again afterwards.
+///
+/// # Panics
+/// If the store breaks a promise of [`Store`], [`Object`](crate::Object) or [`Upload`](crate::Upload).
+pub fn check(store: &dyn Store) {
+    bytes_come_back(store);
+    reads_are_exact(store);
+    writes_appear_when_published(store);
+    the_head_can_be_changed(store);
+    folders_are_made_listed_and_removed(store);
+    what_is_missing_is_said_to_be(store);
+    keys_stay_inside(store);
+    store.remove_folder("").expect("the root can be removed");
+}
+
+/// Bytes that differ from place to place.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+fn write(store: &dyn Store, key: &str, bytes: &[u8]) {
+    let mut buf = AlignedBuf::new(2 * BLOCK_BYTES);
+    let mut writer = Writer::create(store, key, &mut buf).expect("create");
+    writer.write_all(bytes).expect("write");
+    assert_eq!(writer.written(), bytes.len() as u64);
+    writer.publish(Durability::None).expect("publish");
+}
+
+fn read(store: &dyn Store, key: &str) -> Vec<u8> {
+    let mut object = store.open(key).expect("open");
+    let mut bytes = vec![0; object.len().expect("size") as usize];
+    object.read_exact_at(0, &mut bytes).expect("read");
+    bytes
+}
+
+fn names(store: &dyn Store, folder: &str) -> BTreeMap<String, Kind> {
+    let mut found = BTreeMap::new();
+    let listed = store.list(folder, &mut |entry| {
+        assert_eq!(found.insert(entry.name.to_owned(), entry.kind), None, "listed twice");
+        ControlFlow::Continue(())
+    });
+    listed.expect("list");
+    found
+}
+
+fn bytes_come_back(store: &dyn Store) {
+    store.make_folder("round").expect("make folder");
+    for len in [0, 1, 4095, 4096, 4097, 8192, 8193, 100_000, 524_288 + 17] {
+        let (key, bytes) = (format!("round/{len}"), pattern(len));
+        write(store, &key, &bytes);
+        assert!(read(store, &key) == bytes, "{len} bytes do not come back");
+    }
+    write(store, "round/1", b"another");
+    assert_eq!(read(store, "round/1"), b"another", "what is there is replaced");
+    store.remove_folder("round").expect("remove folder");
+}
+
+fn reads_are_exact(store: &dyn Store) {
+    store.make_folder("reads").expect("make folder");
+    let bytes = pattern(700_001);
+    write(store, "reads/it", &bytes);
+    let mut object = store.open("reads/it").expect("open");
+    let mut memory = AlignedBuf::new(1 << 20);
+    // Place in memory, offset, length: aligned, at the end, across blocks and across windows.
+    for (skip, offset, len) in [
+        (0, 0, 4096),
+        (0, 4096, 8192),
+        (0, 0, 700_001),
+        (0, 698_368, 1633),
+        (0, 8192, 691_809),
+        (1, 0, 4096),
+        (0, 1, 4096),
+        (7, 5000, 1),
+        (3, 123, 699_878),
+        (0, 700_000, 1),
+        (0, 700_001, 0),
+        (0, 655_360, 4096),
+    ] {
+        let buf = &mut memory[skip..skip + len];
+        object.read_exact_at(offset as u64, buf).expect("read");
+        assert!(*buf == bytes[offset..offset + len], "{len} bytes at {offset} into {skip}");
+    }
+    for (offset, len, found) in [
+        (700_000, 2, 1),
+        (700_001, 1, 0),
+        (0, 700_002, 700_001),
+        (1 << 40, 5, 0),
+        (4096, 1 << 20, 695_905),
+    ] {
+        let error = object.read_exact_at(offset, &mut memory[..len]).expect_err("too far");
+        let StoreError::Short { offset: at, wanted, found: there, .. } = error else {
+            panic!("expected a short read, found {error:?}");
+        };
+        assert_eq!((at, wanted, there), (offset, len as u64, found));
+    }
+    store.remove_folder("reads").expect("remove folder");
+}
+
+fn writes_appear_when_published(store: &dyn Store) {
+    store.make_folder("late").expect("make folder");
+    let mut buf = AlignedBuf::new(BLOCK_BYTES);
+    let mut writer = Writer::create(store, "late/it", &mut buf).expect("create");
+    writer.write_all(&pattern(10_000)).expect("write");
+    assert_eq!(store.kind("late/it").expect("kind"), None);
+    assert!(names(store, "late").is_empty(), "an upload is listed");
+    writer.publish(Durability::Fsync).expect("publish");
+    assert!(read(store, "late/it") == pattern(10_000));
+
+    let mut writer = Writer::create(store, "late/it", &mut buf).expect("create");
+    writer.write_all(b"never seen").expect("write");
+    drop(writer);
+    assert!(read(store, "late/it") == pattern(10_000), "a dropped upload leaves a trace");
+    assert_eq!(names(store, "late").len(), 1);
+    store.remove_folder("late").expect("remove folder");
+}
+
+fn the_head_can_be_changed(store: &dyn Store) {
+    store.make_folder("head").expect("make folder");
+    let mut buf = AlignedBuf::new(BLOCK_BYTES);
+    for len in [100, 4096, 4097, 30_000] {
+        let mut expected = pattern(len);
+        let mut writer = Writer::create(store, "head/it", &mut buf).expect("create");
+        writer.write_all(&expected).expect("write");
+        let end = len.min(BLOCK_BYTES);
+        writer.patch(14, b"CRC!").expect("patch");
+        writer.patch(end as u64 - 1, b"E").expect("patch the last byte");
+        let error = writer.patch(end as u64, b"X").expect_err("a patch behind the head");
+        assert!(matches!(error, StoreError::Patch { .. }), "{error:?}");
+        writer.publish(Durability::None).expect("publish");
+        expected[14..18].copy_from_slice(b"CRC!");
+        expected[end - 1] = b'E';
+        assert!(read(store, "head/it") == expected, "patched object of {len} bytes");
+    }
+    store.remove_folder("head").expect("remove folder");
+}
+
+fn folders_are_made_listed_and_removed(store: &dyn Store) {
+    store.make_folder("a/b/c").expect("make folder");
+    store.make_folder("a/b").expect("a folder that is there is no error");
+    write(store, "a/file", b"x");
+    write(store, "a/b/deep", b"y");
+    write(store, "a-sibling", b"z");
+    let expected = [("b", Kind::Folder), ("file", Kind::File)];
+    assert_eq!(names(store, "a"), BTreeMap::from(expected.map(|(name, kind)| (name.into(), kind))));
+    assert_eq!(names(store, "a/"), names(store, "./a"));
+    let root: Vec<String> = names(store, "").into_keys().collect();
+    assert_eq!(root, ["a", "a-sibling"]);
+
+    let mut seen = 0;
+    let broken_off = store.list("a", &mut |_| {
+        seen += 1;
+        ControlFlow::Break(())
+    });
+    broken_off.expect("breaking off is no error");
+    assert_eq!(seen, 1);
+
+    assert_eq!(store.kind("a/b").expect("kind"), Some(Kind::Folder));
+    assert_eq!(store.kind("a/b/deep").expect("kind"), Some(Kind::File));
+    assert!(store.exists("a/file").expect("exists"));
+    store.remove_folder("a").expect("remove folder");
+    assert!(!store.exists("a").expect("exists") && !store.exists("a/b/deep").expect("exists"));
+    assert!(store.exists("a-sibling").expect("exists"), "a neighbour is gone");
+    store.remove_folder("a").expect("removing nothing is no error");
+}
+
+fn what_is_missing_is_said_to_be(store: &dyn Store) {
+    let missing = |result: Result<(), StoreError>| {
+        let error = result.expect_err("nothing is there");
+        assert!(error.is_missing(), "{error:?}");
+        let named = error.to_string().contains(&store.locate("no/where"));
+        assert!(named, "{error} does not name what is missing");
+    };
+    missing(store.open("no/where").map(drop));
+    missing(store.create("no/where").map(drop));
+    missing(store.list("no/where", &mut |_| ControlFlow::Continue(())));
+    assert_eq!(store.kind("no/where").expect("kind"), None);
+    store.free_bytes("no/where").expect("a folder to come has a file system already");
+}
+
+fn keys_stay_inside(store: &dyn Store) {
+    for key in ["../x", "a/../../x", "/etc/passwd", ""] {
+        let error = store.open(key).map(drop).expect_err("no such key");
+        assert!(matches!(error, StoreError::Key { .. }), "{key:?}: {error:?}");
+        let error = store.create(key).map(drop).expect_err("no such key");
+        assert!(matches!(error, StoreError::Key { .. }), "{key:?}: {error:?}");
+    }
+    assert!(store.remove_folder("..").is_err());
+}

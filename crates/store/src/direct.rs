@@ -1,0 +1,178 @@
+//! Files read and written past the page cache.
+//!
+//! The kernel wants address, offset and length in whole blocks. What is aligned goes straight to or
+//! from the caller's memory; the rest goes through a window, a small aligned buffer that is used
+//! again and again.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::buffer::is_aligned;
+use crate::posix::{Partial, check_full, failed};
+use crate::{AlignedBuf, BLOCK_BYTES, Durability, Object, Op, StoreError, Upload};
+
+const WINDOW_BYTES: usize = 256 * 1024;
+/// Idle windows kept; more than that many readers at once allocate theirs anew.
+const WINDOWS_MAX: usize = 64;
+
+/// Windows that no file uses at the moment.
+#[derive(Debug, Default)]
+pub(crate) struct WindowPool {
+    idle: Mutex<Vec<AlignedBuf>>,
+}
+
+impl WindowPool {
+    fn take(&self) -> AlignedBuf {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.unwrap_or_else(|| AlignedBuf::new(WINDOW_BYTES))
+    }
+
+    fn put_back(&self, window: AlignedBuf) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < WINDOWS_MAX {
+            idle.push(window);
+        }
+    }
+}
+
+/// A file open for direct reading.
+pub(crate) struct DirectFile {
+    file: File,
+    path: PathBuf,
+    windows: Arc<WindowPool>,
+    /// Taken at the first read that is not aligned.
+    window: Option<AlignedBuf>,
+}
+
+impl DirectFile {
+    pub(crate) fn new(file: File, path: PathBuf, windows: Arc<WindowPool>) -> DirectFile {
+        DirectFile { file, path, windows, window: None }
+    }
+
+    /// Reads up to `buf.len()` bytes through the window; fewer only at the end of the file.
+    fn read_windowed(&mut self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+        let window = self.window.get_or_insert_with(|| self.windows.take());
+        let mut done = 0;
+        while done < buf.len() {
+            let at = offset + done as u64;
+            let skip = (at % BLOCK_BYTES as u64) as usize;
+            let wanted = (skip + buf.len() - done).next_multiple_of(BLOCK_BYTES);
+            let part = &mut window[..wanted.min(WINDOW_BYTES)];
+            let found = read_up_to_end(&self.file, at - skip as u64, part)?;
+            let useful = part[..found].get(skip..).unwrap_or_default();
+            let count = useful.len().min(buf.len() - done);
+            buf[done..done + count].copy_from_slice(&useful[..count]);
+            done += count;
+            if found < part.len() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn read_some(&mut self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+        let aligned = is_aligned(buf) && offset.is_multiple_of(BLOCK_BYTES as u64);
+        let straight = if aligned { buf.len() - buf.len() % BLOCK_BYTES } else { 0 };
+        let (front, back) = buf.split_at_mut(straight);
+        let found = read_up_to_end(&self.file, offset, front)?;
+        if found < front.len() || back.is_empty() {
+            return Ok(found);
+        }
+        Ok(found + self.read_windowed(offset + found as u64, back)?)
+    }
+}
+
+/// Reads until `buf` is full or the file ends. Takes a read that stops inside a block as the end of the file, since
+/// going on from there would not be aligned.
+fn read_up_to_end(file: &File, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+    let mut done = 0;
+    while done < buf.len() {
+        match file.read_at(&mut buf[done..], offset + done as u64) {
+            Ok(count) => {
+                done += count;
+                if count == 0 || !done.is_multiple_of(BLOCK_BYTES) {
+                    break;
+                }
+            }
+            Err(err) if err.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(err) => return Err(err),
+        }
+    }
+    Ok(done)
+}
+
+impl Object for DirectFile {
+    fn len(&mut self) -> Result<u64, StoreError> {
+        let found = self.file.metadata().map_err(|source| failed(Op::Stat, &self.path, source))?;
+        Ok(found.len())
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        let found =
+            self.read_some(offset, buf).map_err(|source| failed(Op::Read, &self.path, source))?;
+        check_full(&self.path, offset, buf.len(), found)
+    }
+}
+
+impl Drop for DirectFile {
+    fn drop(&mut self) {
+        if let Some(window) = self.window.take() {
+            self.windows.put_back(window);
+        }
+    }
+}
+
+/// A file being written directly.
+pub(crate) struct DirectUpload {
+    file: File,
+    partial: Partial,
+    /// The size the file shall have, if the last block was written whole.
+    cut_at: Option<u64>,
+}
+
+impl DirectUpload {
+    pub(crate) fn new(file: File, partial: Partial) -> DirectUpload {
+        DirectUpload { file, partial, cut_at: None }
+    }
+
+    fn unaligned(&self, offset: u64, len: usize) -> StoreError {
+        let path = self.partial.path.display().to_string();
+        StoreError::Unaligned { path, offset, len: len as u64 }
+    }
+}
+
+impl Upload for DirectUpload {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let begins_in_block = !offset.is_multiple_of(BLOCK_BYTES as u64);
+        let behind_the_end = self.cut_at.is_some_and(|end| offset + bytes.len() as u64 > end);
+        if !is_aligned(bytes) || begins_in_block || behind_the_end {
+            return Err(self.unaligned(offset, bytes.len()));
+        }
+        let (blocks, rest) = bytes.split_at(bytes.len() - bytes.len() % BLOCK_BYTES);
+        let write = |bytes: &[u8], offset| {
+            self.file
+                .write_all_at(bytes, offset)
+                .map_err(|source| failed(Op::Write, &self.partial.path, source))
+        };
+        write(blocks, offset)?;
+        if !rest.is_empty() {
+            let mut last = AlignedBuf::new(BLOCK_BYTES);
+            last.fill(0);
+            last[..rest.len()].copy_from_slice(rest);
+            write(&last, offset + blocks.len() as u64)?;
+            self.cut_at = Some(offset + bytes.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
+        if let Some(len) = self.cut_at {
+            self.file
+                .set_len(len)
+                .map_err(|source| failed(Op::Publish, &self.partial.path, source))?;
+        }
+        self.partial.publish(&self.file, durability)
+    }
+}

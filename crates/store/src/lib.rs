@@ -1,0 +1,40 @@
+//! Where bytes live: stores, the objects in them, and wrappers that count, and fail on purpose.
+//!
+//! A [`Store`] has a root; everything in it has a key, a relative path with `/`. Reading goes
+//! through [`Object`], writing through [`Upload`], usually with a [`Writer`] in front that brings
+//! the buffer. A short read is an error, a file appears only when it is complete, and bytes, calls
+//! and times are counted here and nowhere else.
+#![deny(unsafe_code)]
+
+mod buffer;
+mod direct;
+mod error;
+mod fail;
+mod key;
+mod memory;
+mod meter;
+mod metered;
+mod op;
+mod os;
+mod posix;
+mod progress;
+mod store;
+mod writer;
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+
+#[cfg(test)]
+mod tests;
+
+pub use buffer::AlignedBuf;
+pub use error::StoreError;
+pub use fail::Failing;
+pub use memory::Memory;
+pub use meter::{Meter, OpMeter};
+pub use metered::Metered;
+pub use op::Op;
+pub use posix::{Mode, Posix};
+pub use progress::{Progress, Spent};
+pub use store::{BLOCK_BYTES, Durability, Entry, Kind, Object, Resident, Store, Upload};
+pub use writer::Writer;

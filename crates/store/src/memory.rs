@@ -1,0 +1,232 @@
+//! A store in memory, for tests and self-tests, as slow as its latency model says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::ops::{Bound, ControlFlow};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use feedline_clock::Clock;
+
+use crate::{Durability, Entry, Kind, Object, Op, Resident, Store, StoreError, Upload, key};
+
+/// How many nanoseconds an operation takes: its kind, the key, where, how many bytes.
+type Latency = dyn Fn(Op, &str, u64, usize) -> u64 + Send + Sync;
+
+/// Objects in memory. Clones share them.
+#[derive(Clone)]
+pub struct Memory {
+    clock: Clock,
+    latency: Option<Arc<Latency>>,
+    content: Arc<Mutex<Content>>,
+}
+
+/// What is there. The root folder is, always.
+#[derive(Default)]
+struct Content {
+    objects: BTreeMap<String, Arc<[u8]>>,
+    folders: BTreeSet<String>,
+}
+
+impl Memory {
+    /// An empty store that answers at once.
+    pub fn new(clock: Clock) -> Memory {
+        Memory { clock, latency: None, content: Arc::default() }
+    }
+
+    /// The same store, but every operation sleeps on the clock for as long as `latency_ns` says.
+    #[must_use]
+    pub fn with_latency(
+        self,
+        latency_ns: impl Fn(Op, &str, u64, usize) -> u64 + Send + Sync + 'static,
+    ) -> Memory {
+        Memory { latency: Some(Arc::new(latency_ns)), ..self }
+    }
+
+    /// Puts an object there, with the folders above it, at once.
+    ///
+    /// # Panics
+    /// If `key` is not a key.
+    pub fn put(&self, key: &str, bytes: impl Into<Arc<[u8]>>) {
+        let clean = key::object(key).expect("the caller's key names an object");
+        let mut content = self.content();
+        content.add_folders(key::split(&clean).0);
+        content.objects.insert(clean, bytes.into());
+    }
+
+    /// The bytes of an object, at once.
+    pub fn get(&self, key: &str) -> Option<Arc<[u8]>> {
+        self.content().objects.get(&key::object(key).ok()?).cloned()
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pause(&self, op: Op, key: &str, offset: u64, len: usize) {
+        let pause_ns = self.latency.as_ref().map_or(0, |latency| latency(op, key, offset, len));
+        if pause_ns > 0 {
+            self.clock.sleep(pause_ns);
+        }
+    }
+
+    fn failed(&self, op: Op, key: &str, kind: io::ErrorKind) -> StoreError {
+        StoreError::Io { op, path: self.locate(key), source: kind.into() }
+    }
+}
+
+impl Content {
+    fn add_folders(&mut self, folder: &str) {
+        let ends = folder.match_indices('/').map(|(at, _)| at).chain([folder.len()]);
+        self.folders.extend(ends.filter(|&end| end > 0).map(|end| folder[..end].to_owned()));
+    }
+
+    fn kind(&self, clean: &str) -> Option<Kind> {
+        if self.objects.contains_key(clean) {
+            return Some(Kind::File);
+        }
+        (clean.is_empty() || self.folders.contains(clean)).then_some(Kind::Folder)
+    }
+
+    /// The first name in the folder that `prefix` ends with which comes behind `last`.
+    fn name_behind(&self, prefix: &str, last: Option<&str>) -> Option<(String, Kind)> {
+        let from = format!("{prefix}{}", last.unwrap_or_default());
+        let from = (Bound::Excluded(from.as_str()), Bound::Unbounded);
+        let direct = |path: &&String| !path[prefix.len()..].contains('/');
+        let below = |path: &&String| path.starts_with(prefix);
+        let files = self.objects.range::<str, _>(from).map(|(path, _)| path);
+        let folders = self.folders.range::<str, _>(from);
+        let file = files.take_while(below).find(direct).map(|path| (path, Kind::File));
+        let folder = folders.take_while(below).find(direct).map(|path| (path, Kind::Folder));
+        let (path, kind) = [file, folder].into_iter().flatten().min_by_key(|(path, _)| *path)?;
+        Some((path[prefix.len()..].to_owned(), kind))
+    }
+}
+
+impl Store for Memory {
+    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        let clean = key::object(key)?;
+        self.pause(Op::Open, key, 0, 0);
+        let found = self.content().objects.get(&clean).cloned();
+        let bytes = found.ok_or_else(|| self.failed(Op::Open, key, io::ErrorKind::NotFound))?;
+        Ok(Box::new(MemoryObject { store: self.clone(), key: clean, bytes }))
+    }
+
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
+        let clean = key::object(key)?;
+        self.pause(Op::Create, key, 0, 0);
+        if self.content().kind(key::split(&clean).0) != Some(Kind::Folder) {
+            return Err(self.failed(Op::Create, key, io::ErrorKind::NotFound));
+        }
+        Ok(Box::new(MemoryUpload { store: self.clone(), key: clean, bytes: Vec::new() }))
+    }
+
+    fn list(
+        &self,
+        folder: &str,
+        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let clean = key::folder(folder)?;
+        self.pause(Op::List, folder, 0, 0);
+        if self.content().kind(&clean) != Some(Kind::Folder) {
+            return Err(self.failed(Op::List, folder, io::ErrorKind::NotFound));
+        }
+        let prefix = if clean.is_empty() { clean } else { format!("{clean}/") };
+        let mut last: Option<String> = None;
+        loop {
+            // The lock is not held during the visit, which may use the store.
+            let next = self.content().name_behind(&prefix, last.as_deref());
+            let Some((name, kind)) = next else { return Ok(()) };
+            if visit(Entry { name: &name, kind }).is_break() {
+                return Ok(());
+            }
+            last = Some(name);
+        }
+    }
+
+    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
+        let clean = key::folder(folder)?;
+        self.pause(Op::MakeFolder, folder, 0, 0);
+        self.content().add_folders(&clean);
+        Ok(())
+    }
+
+    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
+        let clean = key::folder(folder)?;
+        self.pause(Op::RemoveFolder, folder, 0, 0);
+        let below = format!("{clean}/");
+        let goes = |path: &String| clean.is_empty() || *path == clean || path.starts_with(&below);
+        let mut content = self.content();
+        content.objects.retain(|path, _| !goes(path));
+        content.folders.retain(|path| !goes(path));
+        Ok(())
+    }
+
+    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
+        let clean = key::folder(key)?;
+        self.pause(Op::Stat, key, 0, 0);
+        Ok(self.content().kind(&clean))
+    }
+
+    fn free_bytes(&self, _folder: &str) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    fn resident_bytes(&self, _key: &str) -> Result<Option<Resident>, StoreError> {
+        Ok(None)
+    }
+
+    fn locate(&self, key: &str) -> String {
+        format!("memory:{key}")
+    }
+}
+
+struct MemoryObject {
+    store: Memory,
+    key: String,
+    bytes: Arc<[u8]>,
+}
+
+impl Object for MemoryObject {
+    fn len(&mut self) -> Result<u64, StoreError> {
+        self.store.pause(Op::Stat, &self.key, 0, 0);
+        Ok(self.bytes.len() as u64)
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        self.store.pause(Op::Read, &self.key, offset, buf.len());
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let found = self.bytes.len() - start;
+        if found < buf.len() {
+            let (wanted, found) = (buf.len() as u64, found as u64);
+            let path = self.store.locate(&self.key);
+            return Err(StoreError::Short { path, offset, wanted, found });
+        }
+        buf.copy_from_slice(&self.bytes[start..start + buf.len()]);
+        Ok(())
+    }
+}
+
+struct MemoryUpload {
+    store: Memory,
+    key: String,
+    bytes: Vec<u8>,
+}
+
+impl Upload for MemoryUpload {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.store.pause(Op::Write, &self.key, offset, bytes.len());
+        let start = usize::try_from(offset).expect("what is in memory has an address");
+        let end = start + bytes.len();
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes[start..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn publish(self: Box<Self>, _durability: Durability) -> Result<(), StoreError> {
+        self.store.pause(Op::Publish, &self.key, 0, 0);
+        self.store.content().objects.insert(self.key, self.bytes.into());
+        Ok(())
+    }
+}

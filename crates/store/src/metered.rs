@@ -1,0 +1,144 @@
+//! A store that keeps its thread's accounts.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use feedline_clock::Clock;
+
+use crate::meter::Ended;
+use crate::{
+    Durability, Entry, Kind, Meter, Object, Op, Progress, Resident, Store, StoreError, Upload,
+};
+
+/// Wraps a store for one worker: every call is timed and counted, and shown in its progress.
+///
+/// Make one for each worker; clones and everything opened through it share its meter.
+#[derive(Clone)]
+pub struct Metered<S> {
+    inner: S,
+    ledger: Ledger,
+}
+
+/// Where calls are entered.
+#[derive(Clone)]
+struct Ledger {
+    clock: Clock,
+    meter: Arc<Mutex<Meter>>,
+    progress: Arc<Progress>,
+}
+
+impl<S: Store> Metered<S> {
+    /// Counts what goes through to `inner` from now on.
+    pub fn new(inner: S, clock: Clock) -> Metered<S> {
+        Metered { inner, ledger: Ledger { clock, meter: Arc::default(), progress: Arc::default() } }
+    }
+
+    /// The worker's account of its current batch, to look at from elsewhere.
+    pub fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.ledger.progress)
+    }
+
+    /// What was counted since the last call of this; counting goes on from zero.
+    pub fn take(&self) -> Meter {
+        std::mem::take(&mut self.ledger.meter.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Ledger {
+    /// Enters a call that moves `bytes` if it succeeds.
+    fn enter<T>(
+        &self,
+        op: Op,
+        bytes: usize,
+        call: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let start = self.clock.now();
+        self.progress.enter_storage(start);
+        let result = call();
+        let end = self.clock.now();
+        self.progress.leave_storage(end);
+        let ended = match result {
+            Ok(_) => Ended::Well { bytes: bytes as u64 },
+            Err(_) => Ended::Badly,
+        };
+        let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        meter.record(op, end.saturating_sub(start), ended);
+        result
+    }
+}
+
+impl<S: Store> Store for Metered<S> {
+    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        let inner = self.ledger.enter(Op::Open, 0, || self.inner.open(key))?;
+        Ok(Box::new(MeteredObject { inner, ledger: self.ledger.clone() }))
+    }
+
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
+        let inner = self.ledger.enter(Op::Create, 0, || self.inner.create(key))?;
+        Ok(Box::new(MeteredUpload { inner, ledger: self.ledger.clone() }))
+    }
+
+    /// The time includes the visits.
+    fn list(
+        &self,
+        folder: &str,
+        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ledger.enter(Op::List, 0, || self.inner.list(folder, visit))
+    }
+
+    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
+        self.ledger.enter(Op::MakeFolder, 0, || self.inner.make_folder(folder))
+    }
+
+    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
+        self.ledger.enter(Op::RemoveFolder, 0, || self.inner.remove_folder(folder))
+    }
+
+    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
+        self.ledger.enter(Op::Stat, 0, || self.inner.kind(key))
+    }
+
+    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
+        self.ledger.enter(Op::Inspect, 0, || self.inner.free_bytes(folder))
+    }
+
+    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
+        self.ledger.enter(Op::Inspect, 0, || self.inner.resident_bytes(key))
+    }
+
+    fn locate(&self, key: &str) -> String {
+        self.inner.locate(key)
+    }
+}
+
+struct MeteredObject {
+    inner: Box<dyn Object>,
+    ledger: Ledger,
+}
+
+impl Object for MeteredObject {
+    fn len(&mut self) -> Result<u64, StoreError> {
+        self.ledger.enter(Op::Stat, 0, || self.inner.len())
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        self.ledger.enter(Op::Read, buf.len(), || self.inner.read_exact_at(offset, buf))
+    }
+}
+
+struct MeteredUpload {
+    inner: Box<dyn Upload>,
+    ledger: Ledger,
+}
+
+impl Upload for MeteredUpload {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.ledger.enter(Op::Write, bytes.len(), || self.inner.write_at(offset, bytes))
+    }
+
+    fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
+        let MeteredUpload { inner, ledger } = *self;
+        ledger.enter(Op::Publish, 0, || inner.publish(durability))
+    }
+}

@@ -1,0 +1,65 @@
+//! The operations a store is asked for, as counters and errors name them.
+
+/// One kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Op {
+    /// Opening an object for reading.
+    Open,
+    /// Asking for a size.
+    Stat,
+    /// Reading bytes.
+    Read,
+    /// Starting an upload.
+    Create,
+    /// Writing bytes.
+    Write,
+    /// Making an upload visible under its key.
+    Publish,
+    /// Listing a folder.
+    List,
+    /// Making a folder.
+    MakeFolder,
+    /// Removing a folder.
+    RemoveFolder,
+    /// Asking for free space or for what is in the page cache.
+    Inspect,
+}
+
+impl Op {
+    /// Every kind there is, in the order of the variants.
+    pub const ALL: [Op; 10] = [
+        Op::Open,
+        Op::Stat,
+        Op::Read,
+        Op::Create,
+        Op::Write,
+        Op::Publish,
+        Op::List,
+        Op::MakeFolder,
+        Op::RemoveFolder,
+        Op::Inspect,
+    ];
+
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Op::Open => "open",
+            Op::Stat => "stat",
+            Op::Read => "read",
+            Op::Create => "create",
+            Op::Write => "write",
+            Op::Publish => "publish",
+            Op::List => "list",
+            Op::MakeFolder => "make folder",
+            Op::RemoveFolder => "remove folder",
+            Op::Inspect => "inspect",
+        }
+    }
+}
+
+impl std::fmt::Display for Op {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

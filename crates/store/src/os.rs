@@ -1,0 +1,68 @@
+//! The two system calls the standard library has no name for. All unsafe code of this crate.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Pages are looked up in stretches of this size, so that memory does not grow with the file.
+const STRETCH_BYTES: u64 = 1 << 30;
+
+/// Bytes an unprivileged user can still write to the file system of `path`.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: `path` ends with a zero and `found` has room for the answer.
+    let status = unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so it has filled `found`.
+    let found = unsafe { found.assume_init() };
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+/// How many of the file's first `len` bytes are in the page cache.
+///
+/// Linux answers only who owns the file or may write it; to others every page looks resident.
+pub(crate) fn resident_bytes(file: &File, len: u64) -> io::Result<u64> {
+    let mut resident = 0;
+    let mut offset = 0;
+    while offset < len {
+        let part = (len - offset).min(STRETCH_BYTES);
+        resident += resident_in(file, offset, part as usize)?;
+        offset += part;
+    }
+    Ok(resident)
+}
+
+fn resident_in(file: &File, offset: u64, len: usize) -> io::Result<u64> {
+    let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+    // SAFETY: asks for a fresh mapping at an address of the system's choice; nothing is read.
+    let mapping = unsafe {
+        let null = std::ptr::null_mut();
+        libc::mmap(null, len, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), offset)
+    };
+    if mapping == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let page = page_bytes();
+    let mut pages = vec![0u8; len.div_ceil(page)];
+    // SAFETY: the mapping is `len` bytes long and `pages` has a byte for each page of it.
+    let status = unsafe { libc::mincore(mapping, len, pages.as_mut_ptr().cast()) };
+    let answer = if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    // SAFETY: this is the mapping made above, and nothing refers to it any more.
+    unsafe { libc::munmap(mapping, len) };
+    answer?;
+    let sizes = (0..len).step_by(page).map(|start| page.min(len - start));
+    Ok(sizes.zip(pages).filter(|(_, flags)| flags & 1 == 1).map(|(size, _)| size as u64).sum())
+}
+
+fn page_bytes() -> usize {
+    // SAFETY: takes and returns plain numbers.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).expect("every Linux knows its page size")
+}

@@ -1,0 +1,125 @@
+//! What a worker has spent on its current batch, visible to other threads while it still works.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A worker's account of its current batch. One thread writes, any thread looks.
+///
+/// A mutex that is almost never contended: the looker comes once a step, and the time in storage
+/// dwarfs the two lockings around it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    account: Mutex<Account>,
+}
+
+/// What a batch has cost up to a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// How many batches the worker had begun; 0 before the first.
+    pub batch_no: u64,
+    /// Time in storage, the operation in progress included.
+    pub storage_ns: u64,
+    /// Time since the batch was begun, storage included; stands still once it is ended.
+    pub busy_ns: u64,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    spent: Spent,
+    began_at: Option<u64>,
+    entered_at: Option<u64>,
+}
+
+impl Progress {
+    /// The worker begins its next batch.
+    pub fn begin_batch(&self, now: u64) {
+        let mut account = self.account();
+        let batch_no = account.spent.batch_no + 1;
+        *account = Account {
+            spent: Spent { batch_no, storage_ns: 0, busy_ns: 0 },
+            began_at: Some(now),
+            entered_at: None,
+        };
+    }
+
+    /// The worker calls the store. Outside of a batch this is not accounted for.
+    pub fn enter_storage(&self, now: u64) {
+        let mut account = self.account();
+        account.entered_at = account.began_at.map(|_| now);
+    }
+
+    /// The store has answered.
+    pub fn leave_storage(&self, now: u64) {
+        self.account().settle_storage(now);
+    }
+
+    /// The batch is complete. Its account stays until the next one begins.
+    pub fn end_batch(&self, now: u64) {
+        let mut account = self.account();
+        account.settle_storage(now);
+        if let Some(began_at) = account.began_at.take() {
+            account.spent.busy_ns = now.saturating_sub(began_at);
+        }
+    }
+
+    /// The account of the current or last batch as of `now`.
+    pub fn snapshot(&self, now: u64) -> Spent {
+        let account = self.account();
+        let mut spent = account.spent;
+        spent.storage_ns += account.entered_at.map_or(0, |entered| now.saturating_sub(entered));
+        if let Some(began_at) = account.began_at {
+            spent.busy_ns = now.saturating_sub(began_at);
+        }
+        spent
+    }
+
+    fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Account {
+    fn settle_storage(&mut self, now: u64) {
+        if let Some(entered_at) = self.entered_at.take() {
+            self.spent.storage_ns += now.saturating_sub(entered_at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spent(batch_no: u64, storage_ns: u64, busy_ns: u64) -> Spent {
+        Spent { batch_no, storage_ns, busy_ns }
+    }
+
+    #[test]
+    fn an_operation_in_flight_counts_up_to_now() {
+        let progress = Progress::default();
+        assert_eq!(progress.snapshot(50), spent(0, 0, 0));
+        progress.begin_batch(100);
+        assert_eq!(progress.snapshot(110), spent(1, 0, 10));
+        progress.enter_storage(120);
+        assert_eq!(progress.snapshot(150), spent(1, 30, 50));
+        progress.leave_storage(160);
+        assert_eq!(progress.snapshot(200), spent(1, 40, 100));
+        progress.enter_storage(210);
+        progress.leave_storage(215);
+        progress.end_batch(230);
+        assert_eq!(progress.snapshot(900), spent(1, 45, 130));
+        progress.begin_batch(1000);
+        assert_eq!(progress.snapshot(1001), spent(2, 0, 1));
+    }
+
+    #[test]
+    fn storage_outside_of_a_batch_is_nobodys() {
+        let progress = Progress::default();
+        progress.enter_storage(10);
+        progress.leave_storage(20);
+        assert_eq!(progress.snapshot(30), spent(0, 0, 0));
+        progress.begin_batch(30);
+        progress.end_batch(40);
+        progress.enter_storage(50);
+        assert_eq!(progress.snapshot(60), spent(1, 0, 10));
+    }
+}

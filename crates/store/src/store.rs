@@ -1,0 +1,153 @@
+//! The seam between storage and everyone else. Every implementation passes `conformance`.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::StoreError;
+
+/// What direct I/O is aligned to, and how much of a file [`Writer::patch`](crate::Writer::patch)
+/// may change after it was written.
+pub const BLOCK_BYTES: usize = 4096;
+
+/// Where bytes live.
+pub trait Store: Send + Sync {
+    /// Opens an object for reading.
+    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError>;
+
+    /// Starts an object. It appears under `key` when it is published, in place of what was there;
+    /// dropped before that, it leaves nothing behind. Its folder must exist.
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError>;
+
+    /// Shows every entry of a folder to `visit`, in no order, until it breaks off. Memory does not
+    /// grow with the number of entries; objects that are not published yet do not appear.
+    fn list(
+        &self,
+        folder: &str,
+        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// Makes a folder and the folders above it, as far as they are missing.
+    fn make_folder(&self, folder: &str) -> Result<(), StoreError>;
+
+    /// Removes a folder with everything in it. A folder that is not there counts as removed.
+    fn remove_folder(&self, folder: &str) -> Result<(), StoreError>;
+
+    /// What stands under `key`, if anything does.
+    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError>;
+
+    /// Whether anything stands under `key`.
+    fn exists(&self, key: &str) -> Result<bool, StoreError> {
+        Ok(self.kind(key)?.is_some())
+    }
+
+    /// Bytes that can still be written where the folder is or would be; `None` if nobody knows.
+    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError>;
+
+    /// How much of an object is in the page cache; `None` if there is none to look into.
+    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError>;
+
+    /// The name a user knows the object by, for messages.
+    fn locate(&self, key: &str) -> String;
+}
+
+/// An object that is open for reading.
+#[expect(clippy::len_without_is_empty, reason = "asking costs a call, and nobody needs it")]
+pub trait Object: Send {
+    /// Its size in bytes, now.
+    fn len(&mut self) -> Result<u64, StoreError>;
+
+    /// Fills `buf` with the bytes at `offset`; fewer of them are a [`StoreError::Short`].
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError>;
+}
+
+/// An object that is being written.
+///
+/// The plain seam below [`Writer`](crate::Writer): every call is one write to the storage.
+pub trait Upload: Send {
+    /// Writes all of `bytes` at `offset`.
+    ///
+    /// A store with direct I/O takes only offsets and addresses that are multiples of
+    /// [`BLOCK_BYTES`], and such lengths too except at the end of the object.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// Makes the object visible under its key.
+    fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError>;
+}
+
+/// What a published object survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of the process.
+    None,
+    /// The end of the machine: bytes and name are on the device.
+    Fsync,
+}
+
+/// One name in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The name, without the folder.
+    pub name: &'a str,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a key leads to; links are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An object.
+    File,
+    /// A folder.
+    Folder,
+}
+
+/// The share of an object that is in the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resident {
+    /// Bytes in the page cache.
+    pub resident: u64,
+    /// Bytes of the object.
+    pub total: u64,
+}
+
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        (**self).open(key)
+    }
+
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
+        (**self).create(key)
+    }
+
+    fn list(
+        &self,
+        folder: &str,
+        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        (**self).list(folder, visit)
+    }
+
+    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
+        (**self).make_folder(folder)
+    }
+
+    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
+        (**self).remove_folder(folder)
+    }
+
+    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
+        (**self).kind(key)
+    }
+
+    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
+        (**self).free_bytes(folder)
+    }
+
+    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
+        (**self).resident_bytes(key)
+    }
+
+    fn locate(&self, key: &str) -> String {
+        (**self).locate(key)
+    }
+}
