@@ -1,0 +1,282 @@
+//! PyTorch's `DataLoader`, reproduced: batch k goes to worker k mod W, W x ceil(prefetch / W)
+//! batches are outstanding, delivery is in order, every epoch starts cold.
+//!
+//! Workers are threads. Without workers the consumer reads, one sample after the other, when it asks
+//! for a batch. Memory is bounded by the outstanding batches' bookkeeping and one buffer a worker:
+//! the bytes of a sample are read, checked and dropped, as the readers that this emulates do.
+
+use std::sync::Arc;
+
+use feedline_clock::{Clock, Monitor};
+use feedline_store::{Meter, Progress, Spent};
+
+use crate::EpochOrder;
+use crate::worker::{Batch, DataSet, LoadError, Preprocess, Worker};
+
+/// Batches that PyTorch lets a worker prefetch when the workload does not say.
+const DEFAULT_PREFETCH_FACTOR: u64 = 2;
+
+/// What the workload says about the loader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TorchConfig {
+    /// Worker threads; 0 reads in the consumer.
+    pub workers: u32,
+    /// Batches to have in flight, rounded up to a multiple of the workers; 0 means two a worker.
+    pub prefetch: u64,
+    /// Samples in a batch.
+    pub batch: u64,
+}
+
+impl TorchConfig {
+    /// Batches that may be in flight or ready at any time.
+    pub fn outstanding(&self) -> u64 {
+        let workers = u64::from(self.workers);
+        match (workers, self.prefetch) {
+            (0, _) => 0,
+            (_, 0) => workers * DEFAULT_PREFETCH_FACTOR,
+            (_, prefetch) => workers * prefetch.div_ceil(workers),
+        }
+    }
+}
+
+/// The part of an epoch that one rank reads.
+#[derive(Clone, Copy, Debug)]
+pub struct EpochShare<'a> {
+    /// The epoch's order, the same on every rank.
+    pub order: &'a EpochOrder,
+    /// This rank's first place in it.
+    pub first_place: u64,
+    /// Batches from there.
+    pub batches: u64,
+}
+
+/// What the consumer waited for until a batch was there. The parts add up to the whole wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wait {
+    /// The batch's worker was inside a storage call.
+    pub storage_ns: u64,
+    /// The batch's worker had the bytes and was decoding, checking or preprocessing them.
+    pub decode_ns: u64,
+    /// The batch's worker did neither: it had not been scheduled or was handing over.
+    pub worker_ns: u64,
+    /// Part of the wait (not a further part) during which a later batch lay ready: what in-order
+    /// delivery cost.
+    pub behind_ns: u64,
+}
+
+impl Wait {
+    /// Splits a wait during which the batch's worker was busy for `busy_ns`, `storage_ns` of them
+    /// in storage calls. What the worker's work does not explain is the worker's own.
+    fn split(total_ns: u64, storage_ns: u64, busy_ns: u64) -> Self {
+        let storage_ns = storage_ns.min(total_ns);
+        let decode_ns = busy_ns.saturating_sub(storage_ns).min(total_ns - storage_ns);
+        let worker_ns = total_ns - storage_ns - decode_ns;
+        Self { storage_ns, decode_ns, worker_ns, behind_ns: 0 }
+    }
+
+    /// The whole wait.
+    pub fn total_ns(&self) -> u64 {
+        self.storage_ns + self.decode_ns + self.worker_ns
+    }
+}
+
+/// A batch handed to the consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// What the consumer waited for.
+    pub wait: Wait,
+    /// Samples in the batch.
+    pub samples: u64,
+    /// Bytes of those samples, headers and containers not counted.
+    pub sample_bytes: u64,
+}
+
+/// A loader that lives as long as the run; its workers' buffers are reused in every epoch.
+pub struct TorchLoader {
+    config: TorchConfig,
+    clock: Clock,
+    workers: Vec<Worker>,
+}
+
+impl TorchLoader {
+    /// A loader over `data`. `preprocess` is asked once for every worker (its number is passed).
+    pub fn new(
+        clock: &Clock,
+        data: &DataSet,
+        config: TorchConfig,
+        mut preprocess: impl FnMut(u32) -> Preprocess,
+    ) -> Self {
+        let workers = (0..config.workers.max(1))
+            .map(|number| Worker::new(clock, data.clone(), preprocess(number)))
+            .collect();
+        Self { config, clock: clock.clone(), workers }
+    }
+
+    /// Starts an epoch, hands its batches to `consume`, and stops the workers when that returns.
+    pub fn epoch<R>(
+        &mut self,
+        share: EpochShare<'_>,
+        consume: impl FnOnce(&mut Batches<'_, '_>) -> R,
+    ) -> R {
+        let batch = self.config.batch;
+        if self.config.workers == 0 {
+            let source = Supply::Inline { worker: &mut self.workers[0], share, batch };
+            return consume(&mut Batches { clock: &self.clock, next: 0, source, share });
+        }
+        let watched: Vec<_> = self.workers.iter().map(|w| Watched::new(w.progress())).collect();
+        let queue = Monitor::new(&self.clock, Queue::new(self.config.outstanding()));
+        self.clock.scope(|scope| {
+            let count = self.workers.len();
+            for (number, worker) in self.workers.iter_mut().enumerate() {
+                let queue = &queue;
+                scope.spawn(format!("reader-{number}"), move || {
+                    for k in (number as u64..share.batches).step_by(count) {
+                        if !queue.wait_for(|queue| queue.may_start(k)) {
+                            return;
+                        }
+                        let finished = worker.read_batch(share, k, batch);
+                        let failed = finished.is_err();
+                        queue.update(|queue| queue.put(k, finished));
+                        if failed {
+                            return;
+                        }
+                    }
+                });
+            }
+            let source = Supply::Workers { queue: &queue, workers: &watched };
+            let mut batches = Batches { clock: &self.clock, next: 0, source, share };
+            consume(&mut batches)
+        })
+    }
+
+    /// What the workers asked of the store since the loader was made.
+    pub fn meter(&mut self) -> Meter {
+        let mut total = Meter::default();
+        for worker in &mut self.workers {
+            total.merge(worker.meter());
+        }
+        total
+    }
+}
+
+/// The batches of one epoch, in order.
+pub struct Batches<'a, 'env> {
+    clock: &'a Clock,
+    next: u64,
+    source: Supply<'a, 'env>,
+    share: EpochShare<'env>,
+}
+
+enum Supply<'a, 'env> {
+    Inline { worker: &'a mut Worker, share: EpochShare<'env>, batch: u64 },
+    Workers { queue: &'a Monitor<Queue>, workers: &'a [Watched] },
+}
+
+impl Batches<'_, '_> {
+    /// Waits for the next batch; `None` after the last one of the share.
+    pub fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
+        if self.next >= self.share.batches {
+            return Ok(None);
+        }
+        let k = self.next;
+        self.next += 1;
+        let begin = self.clock.now();
+        match &mut self.source {
+            Supply::Inline { worker, share, batch } => {
+                let read = worker.read_batch(*share, k, *batch)?;
+                let total_ns = self.clock.now() - begin;
+                Ok(Some(read.deliver(Wait::split(total_ns, read.storage_ns, read.busy_ns))))
+            }
+            Supply::Workers { queue, workers } => {
+                // What the worker did before the consumer came is not part of the wait.
+                let spent = spent_on(workers, k, begin);
+                let (read, later) = queue.wait_for(|queue| queue.take(k));
+                let end = self.clock.now();
+                queue.update(|queue| queue.taken += 1);
+                let read = read?;
+                let behind = later.map_or(0, |ready| end.saturating_sub(ready.max(begin)));
+                let wait = if read.ready_ns <= begin {
+                    Wait::split(end - begin, 0, 0)
+                } else {
+                    let storage_ns = read.storage_ns.saturating_sub(spent.storage_ns);
+                    let busy_ns = read.busy_ns.saturating_sub(spent.busy_ns);
+                    Wait::split(end - begin, storage_ns, busy_ns)
+                };
+                Ok(Some(read.deliver(Wait { behind_ns: behind.min(end - begin), ..wait })))
+            }
+        }
+    }
+}
+
+/// A worker's account, and how many batches it had begun before this epoch.
+struct Watched {
+    progress: Arc<Progress>,
+    before: u64,
+}
+
+impl Watched {
+    fn new(progress: Arc<Progress>) -> Self {
+        let before = progress.snapshot(0).batch_no;
+        Self { progress, before }
+    }
+}
+
+/// What batch `k` has cost its worker up to `now`; nothing if it is not the one at work.
+fn spent_on(workers: &[Watched], k: u64, now: u64) -> Spent {
+    let count = workers.len() as u64;
+    let worker = &workers[(k % count) as usize];
+    let spent = worker.progress.snapshot(now);
+    if spent.batch_no == worker.before + k / count + 1 { spent } else { Spent::default() }
+}
+
+impl Drop for Batches<'_, '_> {
+    fn drop(&mut self) {
+        if let Supply::Workers { queue, .. } = &self.source {
+            queue.update(|queue| queue.closed = true);
+        }
+    }
+}
+
+impl Batch {
+    fn deliver(&self, wait: Wait) -> Delivered {
+        Delivered { wait, samples: self.samples, sample_bytes: self.sample_bytes }
+    }
+}
+
+/// Batches that workers have finished and the consumer has not taken.
+struct Queue {
+    taken: u64,
+    closed: bool,
+    slots: Vec<Option<Result<Batch, LoadError>>>,
+}
+
+impl Queue {
+    fn new(outstanding: u64) -> Self {
+        Self { taken: 0, closed: false, slots: (0..outstanding).map(|_| None).collect() }
+    }
+
+    fn slot(&self, k: u64) -> usize {
+        (k % self.slots.len() as u64) as usize
+    }
+
+    /// Whether a worker may begin batch `k`: yes, not any more, or not yet.
+    fn may_start(&self, k: u64) -> Option<bool> {
+        if self.closed {
+            return Some(false);
+        }
+        (k < self.taken + self.slots.len() as u64).then_some(true)
+    }
+
+    fn put(&mut self, k: u64, batch: Result<Batch, LoadError>) {
+        let slot = self.slot(k);
+        self.slots[slot] = Some(batch);
+    }
+
+    /// Batch `k` if it is ready, and since when the first batch after it has been.
+    fn take(&mut self, k: u64) -> Option<(Result<Batch, LoadError>, Option<u64>)> {
+        let slot = self.slot(k);
+        let batch = self.slots[slot].take()?;
+        let later = self.slots.iter().flatten().flatten().map(|other| other.ready_ns).min();
+        Some((batch, later))
+    }
+}
