@@ -1,0 +1,196 @@
+//! Which files a run reads.
+//!
+//! A generated data set is one naming rule and needs no list, however many files it has; one pass
+//! over the folder ticks them off in a bitmap. Files that follow no rule, or several, are listed and
+//! sorted as DLIO does.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use feedline_loader::FileNames;
+use feedline_store::{Kind, Store};
+
+use crate::error::BenchError;
+use crate::names::{NameList, NameRule};
+
+/// The files of one data set, ready to be read.
+pub struct Discovered {
+    /// Their names; at least as many as were wanted.
+    pub names: Arc<dyn FileNames>,
+    /// Files that are there.
+    pub found: u64,
+    /// Something the user should know.
+    pub notice: Option<String>,
+}
+
+/// Finds the files of `rule` in `store`; `key` is the workload key that counts the sub-folders.
+pub fn discover(
+    store: &dyn Store,
+    rule: &NameRule,
+    key: &'static str,
+) -> Result<Discovered, BenchError> {
+    let wanted = rule.total;
+    if !store.exists(rule.folder)? {
+        return Err(BenchError::NoDataFolder { folder: store.locate(rule.folder) });
+    }
+    let survey = Survey::take(store, rule)?;
+    let found = survey.files;
+    if found < wanted {
+        let folder = store.locate(rule.folder);
+        if found == 0 && rule.subfolders <= 1 && survey.folders > 0 {
+            let (found, format, configured) = (survey.folders, rule.extension, rule.subfolders);
+            return Err(BenchError::Subfolders { folder, found, format, key, configured });
+        }
+        return Err(BenchError::TooFewFiles { folder, found, wanted, format: rule.extension });
+    }
+    let surplus = found - wanted;
+    if survey.complete == wanted {
+        let notice = (surplus > 0).then(|| {
+            let folder = store.locate(rule.folder);
+            format!("{folder}: {surplus} further {} files are not read", rule.extension)
+        });
+        return Ok(Discovered { names: Arc::new(rule.clone()), found, notice });
+    }
+    if let Some(total) = survey.larger_set(wanted) {
+        let notice = Some(format!(
+            "{}: reads the first {wanted} of a set of {total} files",
+            store.locate(rule.folder)
+        ));
+        let names = Arc::new(NameRule { total, ..rule.clone() });
+        return Ok(Discovered { names, found, notice });
+    }
+    let notice = Some(format!(
+        "{}: file names do not follow {}_<i>_of_<n>.{}; the first {wanted} of {found} in sorted \
+         order are read",
+        store.locate(rule.folder),
+        rule.prefix,
+        rule.extension
+    ));
+    Ok(Discovered { names: Arc::new(list_sorted(store, rule)?), found, notice })
+}
+
+/// One pass over the folders of a data set.
+struct Survey {
+    files: u64,
+    folders: u64,
+    /// Files of the set that the rule describes.
+    complete: u64,
+    /// Files of a set with another total: that total, and which of the first ones are there.
+    other: Option<(u64, Bitmap)>,
+    mixed: bool,
+}
+
+impl Survey {
+    fn take(store: &dyn Store, rule: &NameRule) -> Result<Self, BenchError> {
+        let mut survey = Self { files: 0, folders: 0, complete: 0, other: None, mixed: false };
+        let mut own = Bitmap::new(rule.total);
+        each_file(store, rule, &mut |folder, name, kind| {
+            if kind == Kind::Folder {
+                survey.folders += 1;
+                return;
+            }
+            if !has_extension(name, rule.extension) {
+                return;
+            }
+            survey.files += 1;
+            let in_turn = |number| rule.subfolders <= 1 || folder == number % rule.subfolders;
+            match rule.number_of(name) {
+                Some((number, total)) if in_turn(number) && total == rule.total => {
+                    survey.complete += u64::from(own.set(number));
+                }
+                Some((number, total)) if in_turn(number) => {
+                    survey.note_other(number, total, rule.total);
+                }
+                _ => survey.mixed = true,
+            }
+        })?;
+        Ok(survey)
+    }
+
+    fn note_other(&mut self, number: u64, total: u64, wanted: u64) {
+        let (of, seen) = self.other.get_or_insert_with(|| (total, Bitmap::new(wanted)));
+        if *of != total {
+            self.mixed = true;
+        } else if number < wanted {
+            seen.set(number);
+        }
+    }
+
+    /// The total of a larger set whose first `wanted` files are all there, if it is the only one.
+    fn larger_set(&self, wanted: u64) -> Option<u64> {
+        let (total, seen) = self.other.as_ref()?;
+        let usable = !self.mixed && self.complete == 0 && seen.has_first(wanted);
+        usable.then_some(*total)
+    }
+}
+
+/// Calls `visit` with the sub-folder's number, the name and the kind of every entry.
+fn each_file(
+    store: &dyn Store,
+    rule: &NameRule,
+    visit: &mut dyn FnMut(u64, &str, Kind),
+) -> Result<(), BenchError> {
+    for number in 0..rule.subfolders.max(1) {
+        let mut folder = String::new();
+        rule.write_folder(number, &mut folder);
+        if !store.exists(&folder)? {
+            return Err(BenchError::NoDataFolder { folder: store.locate(&folder) });
+        }
+        store.list(&folder, &mut |entry| {
+            visit(number, entry.name, entry.kind);
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok(())
+}
+
+/// All files by base name, as DLIO sorts them; memory grows with their number.
+fn list_sorted(store: &dyn Store, rule: &NameRule) -> Result<NameList, BenchError> {
+    let mut files: Vec<(String, u64)> = Vec::new();
+    each_file(store, rule, &mut |folder, name, kind| {
+        if kind == Kind::File && has_extension(name, rule.extension) {
+            files.push((name.to_owned(), folder));
+        }
+    })?;
+    files.sort_unstable();
+    let keys: Vec<String> = files
+        .iter()
+        .map(|(name, folder)| {
+            let mut key = String::new();
+            rule.write_folder(*folder, &mut key);
+            key + "/" + name
+        })
+        .collect();
+    Ok(NameList::from_sorted(keys.iter().map(String::as_str)))
+}
+
+/// Names starting with a dot are files that are still being written.
+fn has_extension(name: &str, extension: &str) -> bool {
+    let (stem, found) = name.rsplit_once('.').unwrap_or((name, ""));
+    !stem.is_empty() && !name.starts_with('.') && found.eq_ignore_ascii_case(extension)
+}
+
+struct Bitmap {
+    words: Vec<u64>,
+}
+
+impl Bitmap {
+    fn new(len: u64) -> Self {
+        Self { words: vec![0; len.div_ceil(64) as usize] }
+    }
+
+    /// Sets a bit; true if it was clear.
+    fn set(&mut self, bit: u64) -> bool {
+        let (word, mask) = (&mut self.words[(bit / 64) as usize], 1 << (bit % 64));
+        let clear = *word & mask == 0;
+        *word |= mask;
+        clear
+    }
+
+    fn has_first(&self, count: u64) -> bool {
+        let full = count / 64;
+        let rest = (1u64 << (count % 64)) - 1;
+        self.words.iter().take(full as usize).all(|word| *word == u64::MAX)
+            && (rest == 0 || self.words.get(full as usize).is_some_and(|word| word & rest == rest))
+    }
+}

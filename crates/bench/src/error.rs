@@ -1,0 +1,139 @@
+//! What can stop a run.
+
+use feedline_formats::EncodeError;
+use feedline_loader::LoadError;
+use feedline_ranks::Aborted;
+use feedline_store::StoreError;
+
+/// Why a run did not finish. Every variant names the user's own object.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// The workload asks for something that Feedline does not do yet.
+    #[error("{what} cannot be run yet; {instead}")]
+    Unsupported {
+        /// What was asked for, with its key.
+        what: String,
+        /// What there is.
+        instead: String,
+    },
+    /// DLIO itself would train on nothing here (Q0).
+    #[error(
+        "as DLIO, this run has no step: {files} files are trimmed to a multiple of {unit} \
+         (samples per file x batch x ranks)"
+    )]
+    DlioTrimsAll {
+        /// Files of the data set.
+        files: u64,
+        /// What DLIO trims to a multiple of.
+        unit: u64,
+    },
+    /// A folder of the data set is not there.
+    #[error("{folder}: no such data folder")]
+    NoDataFolder {
+        /// The folder as the user knows it.
+        folder: String,
+    },
+    /// The data set has fewer files than the workload reads.
+    #[error("{folder}: {found} {format} files found, {wanted} wanted")]
+    TooFewFiles {
+        /// The folder as the user knows it.
+        folder: String,
+        /// Files that are there.
+        found: u64,
+        /// Files that the workload reads.
+        wanted: u64,
+        /// Their format.
+        format: &'static str,
+    },
+    /// The data set has sub-folders that the workload does not mention.
+    #[error("{folder}: holds {found} folders and no {format} file, but `{key}` is {configured}")]
+    Subfolders {
+        /// The folder as the user knows it.
+        folder: String,
+        /// Sub-folders that are there.
+        found: u64,
+        /// Files that were looked for.
+        format: &'static str,
+        /// The key that counts them.
+        key: &'static str,
+        /// What it says.
+        configured: u64,
+    },
+    /// The file system has not enough room for the data set.
+    #[error("{folder}: the data set needs {needed} bytes, {free} are free")]
+    NoSpace {
+        /// The folder as the user knows it.
+        folder: String,
+        /// Bytes to be written.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// A data file could not be written.
+    #[error("{file}: cannot be generated")]
+    Generate {
+        /// The file as the user knows it.
+        file: String,
+        /// What happened.
+        source: EncodeError,
+    },
+    /// The store refused something.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A batch could not be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A result file could not be written.
+    #[error("{file}: cannot be written")]
+    Output {
+        /// The file.
+        file: String,
+        /// What happened.
+        source: std::io::Error,
+    },
+    /// Another run is writing into the output folder.
+    #[error("{folder}: another run is writing its results here")]
+    OutputBusy {
+        /// The folder.
+        folder: String,
+    },
+    /// The output folder holds the results of an earlier run.
+    #[error("{folder}: holds the results of an earlier run")]
+    OutputTaken {
+        /// The folder.
+        folder: String,
+    },
+    /// Another rank ended the job.
+    #[error(transparent)]
+    Aborted(#[from] Aborted),
+}
+
+impl BenchError {
+    /// What the user can type next, if there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoDataFolder { .. } => {
+                Some("add --generate to make the data set, or --data DIR to name its place".into())
+            }
+            Self::TooFewFiles { found, .. } => Some(format!(
+                "add --generate to make the data set, or --set dataset.num_files_train={found}"
+            )),
+            Self::Subfolders { key, found, .. } => Some(format!("--set {key}={found}")),
+            Self::NoSpace { .. } => Some(
+                "choose another place with --data DIR, or fewer files with \
+                 --set dataset.num_files_train=N"
+                    .into(),
+            ),
+            Self::DlioTrimsAll { .. } => Some("leave --as-dlio out".into()),
+            Self::OutputBusy { .. } => Some("choose another folder with --out DIR".into()),
+            Self::OutputTaken { .. } => Some(
+                "choose another folder with --out DIR, or replace them with --overwrite".into(),
+            ),
+            Self::Load(LoadError::Sample { .. }) => {
+                Some("regenerate the data set with --generate, or name another with --data".into())
+            }
+            _ => None,
+        }
+    }
+}

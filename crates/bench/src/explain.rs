@@ -1,0 +1,460 @@
+//! What every reported number means. The table behind `feedline explain` and `docs/metrics.md`.
+
+/// One metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// Its key in `summary.json`: below `metric` (DLIO's names) or below `feedline`, with dots.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What it says.
+    pub meaning: &'static str,
+    /// How it is computed.
+    pub formula: &'static str,
+    /// What it leaves out or gets wrong.
+    pub limits: &'static str,
+}
+
+/// The explanation of the metric called `name`; `eval_…` and `load_…` twins included.
+pub fn explain(name: &str) -> Option<&'static Explanation> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+const AU_FORMULA: &str = "per block: 100 * sum of measured compute times of the counted steps / \
+    (block time - load and compute time of the steps left out); blocks weighted by their steps; \
+    mean over the ranks";
+const AU_LIMITS: &str = "oversleeping counts as computing; waiting for other ranks and the loader's \
+    own time are in the denominator only; the steps left out (output.metric.exclude_start_steps, \
+    exclude_end_steps) are left out of every block anew; a mean over ranks hides a straggler";
+const RATE_LIMITS: &str = "two steps are taken off whatever is excluded, so short blocks come out \
+    low; blocks of one or two steps have no value (null)";
+const MIB_LIMITS: &str = "samples/s times the nominal record length, not bytes read; MB means MiB, \
+    as in DLIO";
+const EVAL_LIMITS: &str = "every step counts, start-up included";
+const LATENCY_LIMITS: &str = "two significant digits; failed calls included; time in the call, \
+    which is CPU time where the page cache answers";
+
+const fn metric(
+    name: &'static str,
+    unit: &'static str,
+    meaning: &'static str,
+    formula: &'static str,
+    limits: &'static str,
+) -> Explanation {
+    Explanation { name, unit, meaning, formula, limits }
+}
+
+/// Every metric, DLIO's first.
+pub const METRICS: &[Explanation] = &[
+    metric(
+        "train_au_percentage",
+        "%",
+        "accelerator utilisation of each epoch",
+        AU_FORMULA,
+        AU_LIMITS,
+    ),
+    metric(
+        "train_au_mean_percentage",
+        "%",
+        "accelerator utilisation (AU) of the run: the number that is held against the workload's target",
+        "mean of train_au_percentage over the epochs",
+        AU_LIMITS,
+    ),
+    metric(
+        "train_au_stdev_percentage",
+        "%",
+        "how much the utilisation varied between epochs",
+        "population standard deviation of train_au_percentage",
+        "says nothing about variation within an epoch",
+    ),
+    metric(
+        "train_au_meet_expectation",
+        "success or fail",
+        "whether the utilisation reached the target",
+        "success if train_au_mean_percentage >= 100 * metric.au",
+        AU_LIMITS,
+    ),
+    metric(
+        "train_throughput_samples_per_second",
+        "samples/s",
+        "samples a second of each epoch, all ranks",
+        "per block: (steps - 2) * batch / (block time - load and compute time of the steps left out); blocks weighted by their steps; sum over the ranks",
+        RATE_LIMITS,
+    ),
+    metric(
+        "train_throughput_mean_samples_per_second",
+        "samples/s",
+        "samples a second of the run, all ranks",
+        "mean of train_throughput_samples_per_second over the epochs",
+        RATE_LIMITS,
+    ),
+    metric(
+        "train_throughput_stdev_samples_per_second",
+        "samples/s",
+        "how much the throughput varied between epochs",
+        "population standard deviation of train_throughput_samples_per_second",
+        RATE_LIMITS,
+    ),
+    metric(
+        "train_io_mean_MB_per_second",
+        "MiB/s",
+        "data rate of the run by DLIO's rule",
+        "train_throughput_mean_samples_per_second * record length / 1048576",
+        MIB_LIMITS,
+    ),
+    metric(
+        "train_io_stdev_MB_per_second",
+        "MiB/s",
+        "how much that rate varied between epochs",
+        "train_throughput_stdev_samples_per_second * record length / 1048576",
+        MIB_LIMITS,
+    ),
+    metric(
+        "eval_au_percentage",
+        "%",
+        "accelerator utilisation of each evaluation",
+        "100 * sum of measured compute times of the counted steps / (evaluation time - load and compute time of the steps left out); mean over the ranks",
+        AU_LIMITS,
+    ),
+    metric(
+        "eval_au_mean_percentage",
+        "%",
+        "accelerator utilisation of all evaluations",
+        "mean of eval_au_percentage",
+        AU_LIMITS,
+    ),
+    metric(
+        "eval_au_stdev_percentage",
+        "%",
+        "how much it varied between evaluations",
+        "population standard deviation of eval_au_percentage",
+        AU_LIMITS,
+    ),
+    metric(
+        "eval_au_meet_expectation",
+        "success or fail",
+        "whether it reached the target",
+        "success if eval_au_mean_percentage >= 100 * metric.au",
+        AU_LIMITS,
+    ),
+    metric(
+        "eval_throughput_samples_per_second",
+        "samples/s",
+        "samples a second of each evaluation, all ranks",
+        "steps * batch / evaluation time; sum over the ranks",
+        EVAL_LIMITS,
+    ),
+    metric(
+        "eval_throughput_mean_samples_per_second",
+        "samples/s",
+        "samples a second of all evaluations",
+        "mean of eval_throughput_samples_per_second",
+        EVAL_LIMITS,
+    ),
+    metric(
+        "eval_throughput_stdev_samples_per_second",
+        "samples/s",
+        "how much it varied between evaluations",
+        "population standard deviation of eval_throughput_samples_per_second",
+        EVAL_LIMITS,
+    ),
+    metric(
+        "eval_io_mean_MB_per_second",
+        "MiB/s",
+        "data rate of the evaluations by DLIO's rule",
+        "eval_throughput_mean_samples_per_second * record length / 1048576",
+        MIB_LIMITS,
+    ),
+    metric(
+        "eval_io_stdev_MB_per_second",
+        "MiB/s",
+        "how much that rate varied",
+        "eval_throughput_stdev_samples_per_second * record length / 1048576",
+        MIB_LIMITS,
+    ),
+    metric(
+        "save_checkpoint_io_mean_GB_per_second",
+        "GiB/s",
+        "rate at which checkpoints were written",
+        "mean over the saves of checkpoint size / rank 0's time",
+        "rank 0's clock only; without checkpoint.fsync the bytes may still be in memory; GB means GiB, as in DLIO",
+    ),
+    metric(
+        "save_checkpoint_io_stdev_GB_per_second",
+        "GiB/s",
+        "how much that rate varied",
+        "population standard deviation over the saves",
+        "as the mean",
+    ),
+    metric(
+        "save_checkpoint_duration_mean_seconds",
+        "s",
+        "time that a checkpoint save took",
+        "mean over the saves of rank 0's time",
+        "rank 0's clock only",
+    ),
+    metric(
+        "save_checkpoint_duration_stdev_seconds",
+        "s",
+        "how much that time varied",
+        "population standard deviation over the saves",
+        "rank 0's clock only",
+    ),
+    metric(
+        "checkpoint_size_GB",
+        "GiB",
+        "size of a checkpoint",
+        "bytes really written by all ranks / 2^30",
+        "GB means GiB, as in DLIO",
+    ),
+    metric(
+        "au_strict_percentage",
+        "%",
+        "share of the counted time that the accelerators were asked to compute",
+        "100 * sum of asked compute times / sum of step times, over the counted steps of all ranks and epochs; a step lasts from the request for its batch until all ranks are done",
+        "the steps left out are left out once an epoch; checkpoints are not in it",
+    ),
+    metric(
+        "au_strict_worst_rank_percentage",
+        "%",
+        "the same of the rank that has least of it",
+        "minimum over the ranks of that rank's own share",
+        "with a barrier every step the ranks differ only by what they computed",
+    ),
+    metric(
+        "throughput_strict_samples_per_second",
+        "samples/s",
+        "samples a second, all ranks",
+        "samples of all counted steps / the longest sum of step times of any rank",
+        "checkpoints and evaluations are not in it",
+    ),
+    metric(
+        "sample_MB_per_second",
+        "MB/s",
+        "bytes of samples a second, all ranks",
+        "throughput_strict_samples_per_second * mean bytes of the samples that were read / 10^6",
+        "headers and containers are not in it; see storage.read.bytes for all bytes",
+    ),
+    metric("steps", "steps", "steps of one rank in all epochs", "count", "-"),
+    metric(
+        "counted_steps",
+        "steps",
+        "steps of one rank that the strict metrics count",
+        "steps - those left out at the start and end of each epoch",
+        "-",
+    ),
+    metric(
+        "time_split_seconds.storage",
+        "s",
+        "step time in which an accelerator waited for a batch whose reader was inside a storage call",
+        "sum over all steps of all ranks: overlap of the wait with the open, stat and read calls for that batch",
+        "a reader that lost its core inside a call counts here",
+    ),
+    metric(
+        "time_split_seconds.decode",
+        "s",
+        "step time in which an accelerator waited for a batch whose reader had the bytes and was checking, decoding or preprocessing them",
+        "sum over all steps of all ranks: overlap of the wait with the reader's other work on that batch",
+        "a reader that lost its core there counts here",
+    ),
+    metric(
+        "time_split_seconds.workers",
+        "s",
+        "step time in which an accelerator waited and its reader did neither",
+        "wait - storage - decode, plus the time between batch and computation",
+        "thread starts, wake-ups, hand-over",
+    ),
+    metric(
+        "time_split_seconds.peers",
+        "s",
+        "step time in which an accelerator had finished and waited for other ranks",
+        "sum over all steps of all ranks of the time at the step's barrier",
+        "with several processes the barrier's own cost is in it",
+    ),
+    metric(
+        "time_split_seconds.compute",
+        "s",
+        "step time in which an accelerator computed",
+        "sum over all steps of all ranks of the measured compute time",
+        "oversleeping counts as computing",
+    ),
+    metric(
+        "time_split_percentage.storage",
+        "%",
+        "time_split_seconds.storage as a share of all step time",
+        "100 * part / sum of the five parts",
+        "as the seconds",
+    ),
+    metric(
+        "time_split_percentage.decode",
+        "%",
+        "time_split_seconds.decode as a share of all step time",
+        "100 * part / sum of the five parts",
+        "as the seconds",
+    ),
+    metric(
+        "time_split_percentage.workers",
+        "%",
+        "time_split_seconds.workers as a share of all step time",
+        "100 * part / sum of the five parts",
+        "as the seconds",
+    ),
+    metric(
+        "time_split_percentage.peers",
+        "%",
+        "time_split_seconds.peers as a share of all step time",
+        "100 * part / sum of the five parts",
+        "as the seconds",
+    ),
+    metric(
+        "time_split_percentage.compute",
+        "%",
+        "time_split_seconds.compute as a share of all step time",
+        "100 * part / sum of the five parts",
+        "as the seconds",
+    ),
+    metric(
+        "in_order_delay_seconds",
+        "s",
+        "part of the waits during which a later batch lay ready: what in-order delivery cost",
+        "sum over all steps of all ranks of wait overlapped by the readiness of a later batch",
+        "not a sixth part of the split: it lies inside the three waits for a batch",
+    ),
+    metric(
+        "first_rank_done_seconds",
+        "s",
+        "time until the first rank had done its own work",
+        "from the first epoch's begin to the end of the last step's computation, minimum over the ranks",
+        "with a barrier every step only the last step can differ",
+    ),
+    metric(
+        "last_rank_done_seconds",
+        "s",
+        "time until the last rank had done its own work",
+        "the same, maximum over the ranks",
+        "-",
+    ),
+    metric(
+        "cached_share_percentage",
+        "%",
+        "share of the training files that lay in the page cache before each epoch",
+        "resident pages of up to 64 evenly chosen files / all their pages (mincore)",
+        "a sample; other machines' caches and the storage's own are not seen; null where the system does not tell",
+    ),
+    metric(
+        "verdict.au_percentage",
+        "%",
+        "the utilisation that the verdict rests on",
+        "train_au_mean_percentage",
+        AU_LIMITS,
+    ),
+    metric(
+        "verdict.target_percentage",
+        "%",
+        "the utilisation that the workload asks for",
+        "100 * metric.au",
+        "-",
+    ),
+    metric(
+        "verdict.share_percentage",
+        "%",
+        "share of all step time of the cause that starved the accelerators",
+        "largest of the four waits in time_split_percentage",
+        "-",
+    ),
+    metric(
+        "storage.OP.calls",
+        "calls",
+        "calls of that operation by the training readers of all ranks",
+        "count at the store",
+        "generation, listing and checkpoints are not in it",
+    ),
+    metric("storage.OP.errors", "calls", "calls that failed", "count at the store", "-"),
+    metric(
+        "storage.OP.bytes",
+        "bytes",
+        "bytes that the calls moved",
+        "count at the store",
+        "bytes asked of the system; what the device moved may differ",
+    ),
+    metric(
+        "storage.OP.busy_seconds",
+        "s",
+        "time in those calls, all readers",
+        "sum of latencies",
+        "readers work at the same time, so this exceeds the run's time",
+    ),
+    metric(
+        "storage.OP.latency_us.mean",
+        "us",
+        "mean time of a call",
+        "HDR histogram of the time in each call",
+        LATENCY_LIMITS,
+    ),
+    metric(
+        "storage.OP.latency_us.p50",
+        "us",
+        "time that half of the calls did not exceed",
+        "HDR histogram of the time in each call",
+        LATENCY_LIMITS,
+    ),
+    metric(
+        "storage.OP.latency_us.p90",
+        "us",
+        "time that 90 % of the calls did not exceed",
+        "HDR histogram of the time in each call",
+        LATENCY_LIMITS,
+    ),
+    metric(
+        "storage.OP.latency_us.p99",
+        "us",
+        "time that 99 % of the calls did not exceed",
+        "HDR histogram of the time in each call",
+        LATENCY_LIMITS,
+    ),
+    metric(
+        "storage.OP.latency_us.p99_9",
+        "us",
+        "time that 99.9 % of the calls did not exceed",
+        "HDR histogram of the time in each call",
+        LATENCY_LIMITS,
+    ),
+    metric(
+        "storage.OP.latency_us.max",
+        "us",
+        "time of the slowest call",
+        "HDR histogram of the time in each call",
+        LATENCY_LIMITS,
+    ),
+    metric("generation.files", "files", "data files that the run made", "count", "-"),
+    metric("generation.bytes", "bytes", "bytes of those files", "sum of their sizes", "-"),
+    metric(
+        "generation.seconds",
+        "s",
+        "time that making them took",
+        "monotonic clock",
+        "without fsync: bytes may still be in memory",
+    ),
+    metric(
+        "generation.MB_per_second",
+        "MB/s",
+        "rate at which they were made",
+        "bytes / 10^6 / seconds",
+        "without fsync: bytes may still be in memory",
+    ),
+];
+
+/// All explanations as a reference page.
+pub fn metrics_markdown() -> String {
+    let mut page = String::from(
+        "# Metrics\n\nEvery number in `summary.json`, as `feedline explain NAME` prints it. Names \
+         without a dot from `train_` to `checkpoint_` stand under `metric` and are DLIO's; the others \
+         stand under `feedline`. `OP` is an operation of the store: open, stat, read.\n",
+    );
+    for Explanation { name, unit, meaning, formula, limits } in METRICS {
+        page.push_str(&format!(
+            "\n## {name}\n\n{meaning}.\n\n- unit: {unit}\n- formula: {formula}\n- leaves out: {limits}\n"
+        ));
+    }
+    page
+}

@@ -1,0 +1,188 @@
+//! Makes the data set: DLIO's names, folders and sizes, contents that neither compress nor repeat.
+//!
+//! A pool of writers takes files off one list; a file is generated piece by piece straight into the
+//! writer's buffer and appears under its name only when it is complete. What was asked to stop or
+//! ran out of room leaves complete files and nothing else.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use feedline_clock::Clock;
+use feedline_formats::{Content, Element, FileSpec, Format, Sink, StreamError};
+use feedline_loader::FileNames;
+use feedline_store::{AlignedBuf, Durability, Store, Writer};
+use feedline_workload::Dataset;
+
+use crate::error::BenchError;
+use crate::names::NameRule;
+use crate::observer::{Generating, Observer};
+use crate::plan::Plan;
+use crate::sizes::SampleSizes;
+
+/// Writers at a time: enough to keep a device busy, few enough to keep their files sequential.
+const WRITERS: u64 = 4;
+/// What a writer collects before it calls the store.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A finished (or stopped) generation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Generated {
+    /// Files written.
+    pub files: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Time that took.
+    pub wall_ns: u64,
+}
+
+/// What the writers need.
+pub(crate) struct Generator<'a> {
+    pub(crate) clock: &'a Clock,
+    pub(crate) store: &'a dyn Store,
+    pub(crate) plan: &'a Plan,
+    pub(crate) dataset: &'a Dataset,
+    pub(crate) format: &'static dyn Format,
+    pub(crate) element: Element,
+    pub(crate) seed: u64,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) observer: &'a dyn Observer,
+}
+
+impl Generator<'_> {
+    /// Writes the training files, then the evaluation files.
+    pub(crate) fn run(&self) -> Result<Generated, BenchError> {
+        let begin = self.clock.now();
+        let files_total = self.plan.train_files.total + self.plan.eval_files.total;
+        let bytes_total = self.check_room(files_total)?;
+        for rule in [&self.plan.train_files, &self.plan.eval_files] {
+            for number in 0..rule.subfolders.max(1) {
+                let mut folder = String::new();
+                rule.write_folder(number, &mut folder);
+                self.store.make_folder(&folder)?;
+            }
+        }
+        self.observer.generating(Generating { files_total, bytes_total, ..Generating::default() });
+        let list = Mutex::new((0, SampleSizes::new(self.dataset)));
+        let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let failure = Mutex::new(None);
+        self.clock.scope(|scope| {
+            for writer in 0..WRITERS.min(files_total) {
+                let (list, files, bytes, failure) = (&list, &files, &bytes, &failure);
+                scope.spawn(format!("writer-{writer}"), move || {
+                    let mut buffer = AlignedBuf::new(BUFFER_BYTES);
+                    while let Some(file) = self.next_file(list, files_total, failure) {
+                        match self.write(&file, &mut buffer) {
+                            Ok(Some(size)) => {
+                                let bytes = bytes.fetch_add(size, Ordering::Relaxed) + size;
+                                let files = files.fetch_add(1, Ordering::Relaxed) + 1;
+                                let done = Generating { files, files_total, bytes, bytes_total };
+                                self.observer.generating(done);
+                            }
+                            Ok(None) => return,
+                            Err(error) => {
+                                lock(failure).get_or_insert(error);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        self.observer.phase_ends();
+        match lock(&failure).take() {
+            Some(error) => Err(error),
+            None => Ok(Generated {
+                files: files.into_inner(),
+                bytes: bytes.into_inner(),
+                wall_ns: self.clock.now() - begin,
+            }),
+        }
+    }
+
+    /// Bytes that the set takes, or an error if they cannot fit.
+    fn check_room(&self, files: u64) -> Result<u64, BenchError> {
+        let mut sizes = SampleSizes::new(self.dataset);
+        let needed = (0..files).fold(0u64, |sum, index| {
+            sum.saturating_add(self.format.encoded_len(&self.spec(index, sizes.next_dims())))
+        });
+        self.store.make_folder("")?;
+        match self.store.free_bytes("")? {
+            Some(free) if free < needed => {
+                Err(BenchError::NoSpace { folder: self.store.locate(""), needed, free })
+            }
+            _ => Ok(needed),
+        }
+    }
+
+    fn next_file(
+        &self,
+        list: &Mutex<(u64, SampleSizes)>,
+        files_total: u64,
+        failure: &Mutex<Option<BenchError>>,
+    ) -> Option<FileSpec> {
+        if self.stop.load(Ordering::Relaxed) || lock(failure).is_some() {
+            return None;
+        }
+        let (next, sizes) = &mut *lock(list);
+        if *next == files_total {
+            return None;
+        }
+        let file = self.spec(*next, sizes.next_dims());
+        *next += 1;
+        Some(file)
+    }
+
+    fn spec(&self, index: u64, dims: Vec<u64>) -> FileSpec {
+        FileSpec { dims, samples: self.plan.samples_per_file, element: self.element, index }
+    }
+
+    /// Writes one file; `None` if it was stopped in the middle, which leaves nothing.
+    fn write(&self, file: &FileSpec, buffer: &mut AlignedBuf) -> Result<Option<u64>, BenchError> {
+        let key = self.key(file.index);
+        let writer = Writer::create(self.store, &key, buffer)?;
+        let mut sink = Stoppable { writer, stop: self.stop };
+        let content = Content::new(self.seed, file.index);
+        match self.format.encode(file, &content, &mut sink) {
+            Ok(()) => {
+                sink.writer.publish(Durability::None)?;
+                Ok(Some(self.format.encoded_len(file)))
+            }
+            Err(_) if self.stop.load(Ordering::Relaxed) => Ok(None),
+            Err(source) => Err(BenchError::Generate { file: self.store.locate(&key), source }),
+        }
+    }
+
+    fn key(&self, index: u64) -> String {
+        let train = self.plan.train_files.total;
+        let (rule, number): (&NameRule, u64) = if index < train {
+            (&self.plan.train_files, index)
+        } else {
+            (&self.plan.eval_files, index - train)
+        };
+        let mut key = String::new();
+        rule.write_key(number, &mut key);
+        key
+    }
+}
+
+/// A writer as the sink that formats write to; a stop request ends it between two pieces.
+struct Stoppable<'a> {
+    writer: Writer<'a>,
+    stop: &'a AtomicBool,
+}
+
+impl Sink for Stoppable<'_> {
+    fn space(&mut self, want: usize) -> Result<&mut [u8], StreamError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err("generation was stopped".into());
+        }
+        Ok(self.writer.space(want)?)
+    }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StreamError> {
+        Ok(self.writer.patch(offset, bytes)?)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

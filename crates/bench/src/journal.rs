@@ -1,0 +1,50 @@
+//! The run's log: `dlio.log` with DLIO's line format, and whoever listens.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::observer::{Level, Observer};
+
+/// Writes each line to the log file and passes it on. Lines below the level are dropped.
+pub(crate) struct Journal {
+    file: Mutex<File>,
+    least: Level,
+    observer: Arc<dyn Observer>,
+}
+
+impl Journal {
+    /// Starts a new log; an old one of that name is replaced.
+    pub(crate) fn create(
+        path: &Path,
+        least: Level,
+        observer: Arc<dyn Observer>,
+    ) -> io::Result<Self> {
+        Ok(Self { file: Mutex::new(File::create(path)?), least, observer })
+    }
+
+    /// A line without a date.
+    pub(crate) fn plain(&self, level: Level, text: &str) {
+        if level < self.least {
+            return;
+        }
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // A log that cannot be written (full disk) must not end the measurement it reports on.
+        let _ = writeln!(file, "[{}] {text}", level.as_str());
+        drop(file);
+        self.observer.line(level, text);
+    }
+
+    /// A line that begins with the date and time.
+    pub(crate) fn dated(&self, level: Level, text: &str) {
+        if level >= self.least {
+            let now = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S.%6f");
+            self.plain(level, &format!("{now} {text}"));
+        }
+    }
+
+    pub(crate) fn output(&self, text: &str) {
+        self.dated(Level::Output, text);
+    }
+}

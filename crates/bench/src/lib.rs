@@ -1,0 +1,58 @@
+//! The benchmark: what a run will do ([`Plan`]), doing it ([`Run`]), what came out ([`Outcome`],
+//! [`Summary`], [`Verdict`]) and the result files ([`results`]).
+//!
+//! A run moves in that order and nothing later changes something earlier. Time comes from the
+//! clock that the caller brings and bytes from the stores it brings, so the whole engine runs
+//! under simulated time in its tests.
+#![forbid(unsafe_code)]
+
+mod legacy_random;
+mod sizes;
+
+mod names;
+mod plan;
+
+mod error;
+mod support;
+
+mod discover;
+mod durations;
+mod generate;
+
+mod host;
+mod journal;
+mod moment;
+mod observer;
+
+mod cache;
+mod checkpoint;
+mod metrics;
+mod narrator;
+mod steplog;
+mod train;
+
+pub mod explain;
+mod folder;
+mod outcome;
+mod own_results;
+pub mod results;
+mod run;
+mod summary;
+mod verdict;
+
+pub use discover::{Discovered, discover};
+pub use error::BenchError;
+pub use folder::{Existing, OutputFolder};
+pub use generate::Generated;
+pub use host::Host;
+pub use metrics::{BlockTally, Split, Step, StrictTally, Window};
+pub use moment::Moment;
+pub use names::NameRule;
+pub use observer::{Generating, Level, Observer, Silent, Stepping};
+pub use outcome::{BlockOutcome, CheckpointOutcome, EpochOutcome, Outcome, RankOutcome};
+pub use own_results::{SCHEMA_VERSION, sample_order, semantics};
+pub use plan::{PhasePlan, Plan, Semantics};
+pub use run::Run;
+pub use sizes::SampleSizes;
+pub use summary::{Saves, Series, Strict, Summary};
+pub use verdict::{Cause, Report, Setting, Verdict};

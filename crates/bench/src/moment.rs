@@ -1,0 +1,25 @@
+//! Points in time for result files: local wall clock for people, monotonic for durations.
+
+use feedline_clock::Clock;
+
+/// A moment of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Monotonic time on the run's clock.
+    pub ns: u64,
+    /// Local date and time with microseconds, as DLIO writes it.
+    pub text: String,
+}
+
+impl Moment {
+    /// Now.
+    pub(crate) fn now(clock: &Clock) -> Self {
+        let text = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string();
+        Self { ns: clock.now(), text }
+    }
+
+    /// Seconds since `earlier`.
+    pub fn seconds_since(&self, earlier: &Moment) -> f64 {
+        self.ns.saturating_sub(earlier.ns) as f64 / 1e9
+    }
+}

@@ -1,0 +1,125 @@
+//! What rank 0 says while it trains: DLIO's log lines and the progress.
+
+use feedline_ranks::Ranks;
+
+use crate::metrics::StrictTally;
+use crate::moment::Moment;
+use crate::observer::Stepping;
+use crate::outcome::{BlockOutcome, CheckpointOutcome};
+use crate::train::Job;
+
+/// Speaks on rank 0, is silent elsewhere.
+pub(crate) struct Narrator<'a> {
+    job: &'a Job<'a>,
+    speaks: bool,
+    ranks: u32,
+}
+
+impl<'a> Narrator<'a> {
+    pub(crate) fn new(job: &'a Job<'a>, ranks: &dyn Ranks) -> Self {
+        Self { job, speaks: ranks.rank() == 0, ranks: ranks.size() }
+    }
+
+    pub(crate) fn epoch_begins(&self, epoch: u32, steps: u64) {
+        let how = match self.job.workload.train.total_training_steps {
+            Some(_) => format!("number of steps overridden to {steps}"),
+            None => format!("{steps} steps expected"),
+        };
+        self.say(|| format!("Starting epoch {epoch}: {how}"));
+    }
+
+    pub(crate) fn epoch_ends(&self, epoch: u32, start: &Moment, end: &Moment, steps: u64) {
+        let seconds = end.seconds_since(start);
+        self.say(|| format!("Ending epoch {epoch} - {steps} steps completed in {seconds:.2} s"));
+        if self.speaks {
+            self.job.observer.phase_ends();
+        }
+    }
+
+    pub(crate) fn block_begins(&self, block: u32) {
+        self.say(|| format!("Starting block {block}"));
+    }
+
+    pub(crate) fn block_ends(&self, epoch: u32, block: &BlockOutcome, batch: u64) {
+        let (number, steps, wall) = (block.number, block.tally.steps, block.wall_ns());
+        let seconds = wall as f64 / 1e9;
+        self.say(|| format!("Ending block {number} - {steps} steps completed in {seconds:.2} s"));
+        let head = format!("Epoch {epoch} - Block {number} [Training]");
+        let tally = &block.tally;
+        self.say(|| {
+            let au = tally.au_percent(wall);
+            format!("{head} Accelerator Utilization [AU] (%): {au:.4}")
+        });
+        self.say(|| {
+            let rate = tally.throughput(wall, batch) * f64::from(self.ranks);
+            format!("{head} Throughput (samples/second): {rate:.4}")
+        });
+        self.say(|| {
+            let (mean, stdev) = tally.compute_s();
+            let set = self.job.workload.train.computation_time.mean_seconds();
+            format!(
+                "{head} Computation time per step (second): {mean:.4}+/-{stdev:.4} (set value: {set})"
+            )
+        });
+    }
+
+    pub(crate) fn checkpoint_begins(&self, number: u32, step: u64, epoch: u32) {
+        self.say(|| format!("Saving checkpoint {number} after step {step} of epoch {epoch}"));
+    }
+
+    pub(crate) fn checkpoint_ends(&self, epoch: u32, saved: &CheckpointOutcome) {
+        let (number, seconds) = (saved.number, saved.end.seconds_since(&saved.start));
+        let rate = saved.bytes as f64 / f64::from(1 << 30) / seconds;
+        self.say(|| {
+            format!(
+                "Finished saving checkpoint {number} for epoch {epoch} in {seconds:.4} s; \
+                 Throughput: {rate:.4} GB/s"
+            )
+        });
+    }
+
+    pub(crate) fn eval_begins(&self, steps: u64) {
+        self.say(|| format!("Starting eval - {steps} steps expected"));
+    }
+
+    pub(crate) fn eval_ends(&self, epoch: u32, block: &BlockOutcome, batch: u64) {
+        let (tally, wall) = (&block.tally, block.wall_ns());
+        let (steps, seconds) = (tally.steps, wall as f64 / 1e9);
+        self.say(|| format!("Ending eval - {steps} steps completed in {seconds:.2} s"));
+        self.say(|| {
+            let au = tally.au_percent(wall);
+            format!("Epoch {epoch} [Eval] Accelerator Utilization [AU] (%): {au:.4}")
+        });
+        self.say(|| {
+            let rate = tally.eval_throughput(wall, batch) * f64::from(self.ranks);
+            format!("Epoch {epoch} [Eval] Throughput (samples/second): {rate:.4}")
+        });
+    }
+
+    /// Tells the observer how the epoch goes.
+    pub(crate) fn step(&self, epoch: u32, steps: u64, so_far: &StrictTally, sample_bytes: u64) {
+        if !self.speaks {
+            return;
+        }
+        let wall_s = so_far.split.total_ns() as f64 / 1e9;
+        let ranks = f64::from(self.ranks);
+        let batch = self.job.workload.reader.batch_size;
+        self.job.observer.stepping(Stepping {
+            epoch,
+            epochs: self.job.workload.train.epochs,
+            step: so_far.steps,
+            steps,
+            busy_percent: 100.0 * so_far.split.compute_ns as f64 / 1e9 / wall_s,
+            samples_per_s: ranks * (so_far.steps * batch) as f64 / wall_s,
+            bytes_per_s: ranks * sample_bytes as f64 / wall_s,
+            seconds_left: wall_s / so_far.steps as f64 * (steps - so_far.steps) as f64,
+        });
+    }
+
+    /// The text is made only where it is heard.
+    fn say(&self, text: impl FnOnce() -> String) {
+        if self.speaks {
+            self.job.journal.output(&text());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Where a run tells how it goes, while it goes.
+
+/// How far the data generation is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Generating {
+    /// Files finished.
+    pub files: u64,
+    /// Files in all.
+    pub files_total: u64,
+    /// Bytes of the finished files.
+    pub bytes: u64,
+    /// Bytes in all.
+    pub bytes_total: u64,
+}
+
+/// How far the training is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stepping {
+    /// The epoch, from 1.
+    pub epoch: u32,
+    /// Epochs in all.
+    pub epochs: u32,
+    /// Steps made in this epoch.
+    pub step: u64,
+    /// Steps of this epoch.
+    pub steps: u64,
+    /// Share of the epoch's time so far that rank 0 computed.
+    pub busy_percent: f64,
+    /// Samples a second so far, all ranks.
+    pub samples_per_s: f64,
+    /// Bytes of samples a second so far, all ranks.
+    pub bytes_per_s: f64,
+    /// What the rest of the epoch takes if it goes on like this.
+    pub seconds_left: f64,
+}
+
+/// How important a line of the log is; DLIO's levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Details of each step.
+    Info,
+    /// Something is off.
+    Warning,
+    /// What a user normally sees.
+    Output,
+    /// The run cannot go on.
+    Error,
+}
+
+impl Level {
+    /// The name that stands in front of a line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "INFO",
+            Self::Warning => "WARNING",
+            Self::Output => "OUTPUT",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+/// Hears what a run has to say. Calls come from the run's own threads and must return at once.
+pub trait Observer: Send + Sync {
+    /// A line of the log.
+    fn line(&self, _level: Level, _text: &str) {}
+
+    /// Data generation went on.
+    fn generating(&self, _progress: Generating) {}
+
+    /// A step was made.
+    fn stepping(&self, _progress: Stepping) {}
+
+    /// Progress of the current phase ends here.
+    fn phase_ends(&self) {}
+}
+
+/// Hears nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {}

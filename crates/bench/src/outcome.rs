@@ -1,0 +1,107 @@
+//! What a run found out.
+
+use std::ops::Range;
+
+use feedline_store::Meter;
+
+use crate::generate::Generated;
+use crate::host::Host;
+use crate::metrics::{BlockTally, StrictTally};
+use crate::moment::Moment;
+use crate::plan::Plan;
+use crate::steplog::StepFile;
+
+/// Everything that a run measured.
+pub struct Outcome {
+    /// What was to be done.
+    pub plan: Plan,
+    /// The machine.
+    pub host: Host,
+    /// When it began.
+    pub start: Moment,
+    /// When it ended.
+    pub end: Moment,
+    /// The data generation, if there was one.
+    pub generated: Option<Generated>,
+    /// Every rank's part, in rank order; empty if nothing was trained.
+    pub ranks: Vec<RankOutcome>,
+    /// The seed that shuffles were drawn from.
+    pub seed: u64,
+    /// Things the user should know.
+    pub warnings: Vec<String>,
+    /// True if the run was stopped before its end.
+    pub interrupted: bool,
+}
+
+/// One rank's part of a run.
+pub struct RankOutcome {
+    /// Its epochs, in order.
+    pub epochs: Vec<EpochOutcome>,
+    /// What its training readers asked of the store.
+    pub meter: Meter,
+    /// When its own work in the last training epoch was done, before it waited for others.
+    pub done_ns: u64,
+    pub(crate) steps: StepFile,
+}
+
+/// One epoch of one rank.
+#[derive(Clone, Debug)]
+pub struct EpochOutcome {
+    /// The epoch, from 1.
+    pub number: u32,
+    /// When it began.
+    pub start: Moment,
+    /// When its training, epoch checkpoint included, ended.
+    pub train_end: Moment,
+    /// When all of it ended.
+    pub end: Moment,
+    /// Its training blocks, divided by checkpoints.
+    pub blocks: Vec<BlockOutcome>,
+    /// Its evaluation.
+    pub eval: Option<BlockOutcome>,
+    /// Its checkpoints.
+    pub checkpoints: Vec<CheckpointOutcome>,
+    /// All training steps, for the strict metrics.
+    pub strict: StrictTally,
+    /// Bytes of the samples that its training batches held.
+    pub sample_bytes: u64,
+    /// Share of the training files that was in the page cache before the epoch (rank 0 measures).
+    pub cached_share: Option<f64>,
+    /// `/proc/meminfo` when it began.
+    pub meminfo: Vec<(String, String)>,
+}
+
+/// A run of steps between two checkpoints, or an evaluation.
+#[derive(Clone, Debug)]
+pub struct BlockOutcome {
+    /// Its number in the epoch, from 1.
+    pub number: u32,
+    /// When it began.
+    pub start: Moment,
+    /// When it ended.
+    pub end: Moment,
+    /// What DLIO's formulas need.
+    pub tally: BlockTally,
+    /// Its steps in the rank's log.
+    pub(crate) steps: Range<u64>,
+}
+
+impl BlockOutcome {
+    /// How long it took.
+    pub fn wall_ns(&self) -> u64 {
+        self.end.ns - self.start.ns
+    }
+}
+
+/// One checkpoint save.
+#[derive(Clone, Debug)]
+pub struct CheckpointOutcome {
+    /// Its number in the epoch, from 1.
+    pub number: u32,
+    /// When it began.
+    pub start: Moment,
+    /// When it was complete.
+    pub end: Moment,
+    /// Bytes that this rank wrote.
+    pub bytes: u64,
+}

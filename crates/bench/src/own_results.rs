@@ -1,0 +1,138 @@
+//! Feedline's own object in `summary.json`: what was run, the strict metrics, the counts.
+
+use feedline_loader::Shuffle;
+use feedline_store::{Meter, Op, OpMeter};
+use serde_json::{Map, Value, json};
+
+use crate::metrics::Split;
+use crate::outcome::Outcome;
+use crate::plan::{Plan, Semantics};
+use crate::summary::Summary;
+use crate::verdict::{Report, Verdict};
+
+/// Raised when a key changes its meaning or goes away.
+pub const SCHEMA_VERSION: u32 = 1;
+
+pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> Value {
+    let strict = &summary.strict;
+    let (first, last) = match summary.rank_done_s {
+        Some((first, last)) => (Some(first), Some(last)),
+        None => (None, None),
+    };
+    let shares: Vec<_> =
+        summary.cached_share.iter().map(|share| share.map(|share| 100.0 * share)).collect();
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "version": env!("CARGO_PKG_VERSION"),
+        "workload": report.workload,
+        "semantics": semantics(&outcome.plan),
+        "read_model": "framework",
+        "sample_order": sample_order(&outcome.plan),
+        "seed": outcome.seed,
+        "accelerators": outcome.plan.ranks,
+        "quick": report.quick,
+        "interrupted": outcome.interrupted,
+        "comparable": !report.quick && !outcome.interrupted,
+        "verdict": verdict(&report.verdict),
+        "au_strict_percentage": strict.au_percent,
+        "au_strict_worst_rank_percentage": strict.au_worst_rank_percent,
+        "throughput_strict_samples_per_second": strict.samples_per_s,
+        "sample_MB_per_second": strict.sample_bytes_per_s.map(|rate| rate / 1e6),
+        "steps": strict.steps,
+        "counted_steps": strict.counted_steps,
+        "time_split_seconds": split(&strict.split, 1e-9),
+        "time_split_percentage": split(&strict.split, 100.0 / strict.split.total_ns().max(1) as f64),
+        "in_order_delay_seconds": strict.split.behind_ns as f64 / 1e9,
+        "first_rank_done_seconds": first,
+        "last_rank_done_seconds": last,
+        "cached_share_percentage": shares,
+        "storage": storage(outcome),
+        "generation": outcome.generated.map(|made| {
+            let seconds = made.wall_ns as f64 / 1e9;
+            json!({
+                "files": made.files,
+                "bytes": made.bytes,
+                "seconds": seconds,
+                "MB_per_second": made.bytes as f64 / 1e6 / seconds,
+            })
+        }),
+        "warnings": outcome.warnings.iter().chain(&report.cautions).collect::<Vec<_>>(),
+        "next_step": report.next_step,
+    })
+}
+
+/// The word for whose rules were followed.
+pub fn semantics(plan: &Plan) -> &'static str {
+    match plan.semantics {
+        Semantics::Feedline => "feedline",
+        Semantics::Dlio => "dlio",
+    }
+}
+
+/// The word for the order in which samples were read.
+pub fn sample_order(plan: &Plan) -> &'static str {
+    match plan.train.map(|phase| phase.shuffle) {
+        Some(Shuffle::Samples) => "permuted",
+        Some(Shuffle::Files) => "files permuted",
+        Some(Shuffle::None) | None => "sequential",
+    }
+}
+
+fn verdict(verdict: &Verdict) -> Value {
+    let mut map = Map::new();
+    map.insert("result".into(), verdict.as_str().into());
+    match *verdict {
+        Verdict::Fed { au_percent, target_percent } => {
+            map.insert("au_percentage".into(), au_percent.into());
+            map.insert("target_percentage".into(), target_percent.into());
+        }
+        Verdict::Starved { au_percent, target_percent, by, share_percent } => {
+            map.insert("au_percentage".into(), au_percent.into());
+            map.insert("target_percentage".into(), target_percent.into());
+            map.insert("starved_by".into(), by.as_str().into());
+            map.insert("share_percentage".into(), share_percent.into());
+        }
+        Verdict::Unpaced | Verdict::TooShort | Verdict::NotTrained => {}
+    }
+    Value::Object(map)
+}
+
+fn split(split: &Split, factor: f64) -> Value {
+    let part = |ns: u64| ns as f64 * factor;
+    json!({
+        "storage": part(split.storage_ns),
+        "decode": part(split.decode_ns),
+        "workers": part(split.worker_ns),
+        "peers": part(split.peers_ns),
+        "compute": part(split.compute_ns),
+    })
+}
+
+/// What all training readers asked of the store, by operation.
+fn storage(outcome: &Outcome) -> Value {
+    let mut total = Meter::default();
+    outcome.ranks.iter().for_each(|rank| total.merge(&rank.meter));
+    Op::ALL
+        .into_iter()
+        .filter(|&op| total.op(op).calls > 0)
+        .map(|op| (op.name().to_owned(), operation(total.op(op))))
+        .collect()
+}
+
+fn operation(meter: &OpMeter) -> Value {
+    let quantile = |q| meter.latency_ns.value_at_quantile(q) as f64 / 1e3;
+    json!({
+        "calls": meter.calls,
+        "errors": meter.errors,
+        "bytes": meter.bytes,
+        "busy_seconds": meter.busy_ns as f64 / 1e9,
+        "latency_us": {
+            "mean": meter.latency_ns.mean() / 1e3,
+            "p50": quantile(0.5),
+            "p90": quantile(0.9),
+            "p99": quantile(0.99),
+            "p99_9": quantile(0.999),
+            "max": meter.latency_ns.max() as f64 / 1e3,
+        },
+    })
+}

@@ -1,0 +1,155 @@
+//! What a run will do: a pure function of the workload and the number of ranks.
+
+use feedline_loader::{SampleSpace, Shuffle};
+use feedline_workload::{SampleOrder, Shuffle as Asked, Workload};
+
+use crate::error::BenchError;
+use crate::metrics::Window;
+use crate::names::NameRule;
+
+/// Whose rules a run follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Semantics {
+    /// What the workload means: true shuffles, every sample, faults of DLIO mended.
+    Feedline,
+    /// What DLIO does: its order, its trimming, its metric quirks, for comparisons.
+    Dlio,
+}
+
+/// Everything about a run that follows from the workload.
+#[derive(Clone)]
+pub struct Plan {
+    /// Whose rules are followed.
+    pub semantics: Semantics,
+    /// Emulated accelerators.
+    pub ranks: u32,
+    /// Samples in a file.
+    pub samples_per_file: u64,
+    /// Files of the training set.
+    pub train_files: NameRule,
+    /// Files of the evaluation set.
+    pub eval_files: NameRule,
+    /// What each training epoch reads, if the run trains.
+    pub train: Option<PhasePlan>,
+    /// What each evaluation reads, if the run evaluates.
+    pub eval: Option<PhasePlan>,
+    /// Bytes of a sample as DLIO's MB/s counts them.
+    pub nominal_sample_bytes: f64,
+}
+
+/// What one pass over a data set reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhasePlan {
+    /// The samples that take part.
+    pub space: SampleSpace,
+    /// Samples in a batch of one rank.
+    pub batch: u64,
+    /// Steps that the data would allow.
+    pub available_steps: u64,
+    /// Steps that are made.
+    pub steps: u64,
+    /// Places of the epoch's order that belong to one rank.
+    pub share: u64,
+    /// How the epoch is shuffled.
+    pub shuffle: Shuffle,
+    /// Which steps the metrics count.
+    pub window: Window,
+}
+
+impl Plan {
+    /// Works out the run. Fails only where DLIO's rules leave nothing to do.
+    pub fn new(workload: &Workload, ranks: u32, semantics: Semantics) -> Result<Self, BenchError> {
+        let dataset = &workload.dataset;
+        let rule = |folder, total, subfolders| NameRule {
+            folder,
+            prefix: dataset.file_prefix.clone(),
+            total,
+            subfolders,
+            extension: dataset.format.as_str(),
+        };
+        let mut plan = Self {
+            semantics,
+            ranks,
+            samples_per_file: dataset.num_samples_per_file,
+            train_files: rule("train", dataset.num_files_train, dataset.num_subfolders_train),
+            eval_files: rule("valid", dataset.num_files_eval, dataset.num_subfolders_eval),
+            train: None,
+            eval: None,
+            nominal_sample_bytes: nominal_sample_bytes(workload, semantics),
+        };
+        if workload.workflow.train {
+            let phase =
+                plan.phase(workload, dataset.num_files_train, workload.reader.batch_size)?;
+            let steps = workload.train.total_training_steps.unwrap_or(phase.available_steps);
+            let window = Window { expected: steps, ..phase.window };
+            let shuffle = plan.shuffle(workload);
+            plan.train = Some(PhasePlan { steps, shuffle, window, ..phase });
+            if workload.workflow.evaluation {
+                let batch = workload.reader.batch_size_eval;
+                plan.eval = Some(plan.phase(workload, dataset.num_files_eval, batch)?);
+            }
+        }
+        Ok(plan)
+    }
+
+    /// One unshuffled pass over `files` in batches of `batch`.
+    fn phase(&self, workload: &Workload, files: u64, batch: u64) -> Result<PhasePlan, BenchError> {
+        let (ranks, per_file) = (u64::from(self.ranks), self.samples_per_file);
+        let files = match self.semantics {
+            Semantics::Feedline => files,
+            Semantics::Dlio => {
+                let unit = per_file * batch * ranks;
+                let trimmed = files / unit * unit;
+                if trimmed == 0 {
+                    return Err(BenchError::DlioTrimsAll { files, unit });
+                }
+                trimmed
+            }
+        };
+        let space = SampleSpace { files, per_file };
+        let steps = space.len() / (batch * ranks);
+        let share = match self.semantics {
+            Semantics::Feedline => steps * batch,
+            Semantics::Dlio => space.len().div_ceil(ranks),
+        };
+        let metric = &workload.output.metric;
+        let window = Window {
+            skip_start: metric.exclude_start_steps,
+            skip_end: metric.exclude_end_steps,
+            expected: steps,
+        };
+        let shuffle = Shuffle::None;
+        Ok(PhasePlan { space, batch, available_steps: steps, steps, share, shuffle, window })
+    }
+
+    /// Bytes of all training samples, by the nominal size of one.
+    pub fn train_bytes(&self) -> f64 {
+        (self.train_files.total * self.samples_per_file) as f64 * self.nominal_sample_bytes
+    }
+
+    fn shuffle(&self, workload: &Workload) -> Shuffle {
+        let reader = &workload.reader;
+        if self.semantics == Semantics::Dlio {
+            return Shuffle::None;
+        }
+        match reader.sample_order {
+            SampleOrder::Sequential | SampleOrder::Dlio => Shuffle::None,
+            SampleOrder::Permuted => Shuffle::Samples,
+            SampleOrder::Auto if reader.sample_shuffle != Asked::Off => Shuffle::Samples,
+            SampleOrder::Auto if reader.file_shuffle != Asked::Off => Shuffle::Files,
+            SampleOrder::Auto => Shuffle::None,
+        }
+    }
+}
+
+fn nominal_sample_bytes(workload: &Workload, semantics: Semantics) -> f64 {
+    let dataset = &workload.dataset;
+    if !dataset.record_dims.is_empty() {
+        let elements: u64 = dataset.record_dims.iter().product();
+        return (elements * dataset.record_element_size_bytes()) as f64;
+    }
+    if semantics == Semantics::Dlio && workload.workflow.generate_data {
+        return 1.0; // Q7: DLIO overwrites the length when it also generates.
+    }
+    dataset.record_length_bytes
+}

@@ -1,0 +1,305 @@
+//! DLIO's result files, with its keys, and Feedline's own object beside them.
+//!
+//! `summary.json`, `<rank>_output.json` and `<rank>_per_epoch_stats.json` carry exactly DLIO's keys;
+//! everything new stands under `feedline` in `summary.json`. What does not exist is `null`.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::ser::PrettyFormatter;
+use serde_json::{Map, Value, json};
+
+use crate::error::BenchError;
+use crate::folder::{OutputFolder, SUMMARY_NAME};
+use crate::outcome::{BlockOutcome, EpochOutcome, Outcome, RankOutcome};
+use crate::own_results;
+use crate::steplog::{Column, StepFile, StepList};
+use crate::summary::{Series, Summary};
+use crate::verdict::Report;
+
+const MIB: f64 = 1048576.0;
+
+/// Writes all result files of a run.
+pub fn write(
+    folder: &OutputFolder,
+    outcome: &Outcome,
+    summary: &Summary,
+    report: &Report,
+) -> Result<(), BenchError> {
+    if summary.train.is_none() {
+        return Ok(()); // As DLIO: a run that only generates leaves no summary.
+    }
+    for (number, rank) in outcome.ranks.iter().enumerate() {
+        let output = RankOutput { outcome, rank };
+        folder.write(&format!("{number}_output.json"), |file| write_json(file, &output))?;
+        let stats = per_epoch_stats(rank, outcome);
+        folder.write(&format!("{number}_per_epoch_stats.json"), |file| write_json(file, &stats))?;
+    }
+    let value = summary_json(outcome, summary, report);
+    folder.write(SUMMARY_NAME, |file| write_json(file, &value))
+}
+
+/// JSON as Python writes it with an indent of four.
+fn write_json(file: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    let format = PrettyFormatter::with_indent(b"    ");
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut *file, format))?;
+    file.write_all(b"\n")
+}
+
+/// `summary.json`.
+pub fn summary_json(outcome: &Outcome, summary: &Summary, report: &Report) -> Value {
+    let (plan, host) = (&outcome.plan, &outcome.host);
+    let samples = plan.train_files.total * plan.samples_per_file;
+    let data_gib = samples as f64 * plan.nominal_sample_bytes / f64::from(1 << 30);
+    json!({
+        "start": outcome.start.text,
+        "num_accelerators": plan.ranks,
+        "num_hosts": 1,
+        "hostname": host.name,
+        "metric": metric(outcome, summary, report.target),
+        "num_files_train": plan.train_files.total,
+        "num_files_eval": plan.eval_files.total,
+        "num_samples_per_file": plan.samples_per_file,
+        "host_cpu_count": [host.cpus],
+        "host_processor_name": "",
+        "potential_caching": [i32::from(host.memory_gib() > data_gib)],
+        "host_cpuinfo": text_map(&host.cpuinfo),
+        "host_meminfo": text_map(&host.meminfo),
+        "host_memory_GB": [host.memory_gib()],
+        "data_size_per_host_GB": data_gib,
+        "epochs": summary.train.as_ref().map_or(0, |train| train.au_percent.len()),
+        "end": outcome.end.text,
+        "feedline": own_results::object(outcome, summary, report),
+    })
+}
+
+fn metric(outcome: &Outcome, summary: &Summary, target: f64) -> Value {
+    let mut map = Map::new();
+    if let Some(saves) = &summary.saves {
+        map.insert("save_checkpoint_io_mean_GB_per_second".into(), saves.gib_per_s.0.into());
+        map.insert("save_checkpoint_io_stdev_GB_per_second".into(), saves.gib_per_s.1.into());
+        map.insert("save_checkpoint_duration_mean_seconds".into(), saves.seconds.0.into());
+        map.insert("save_checkpoint_duration_stdev_seconds".into(), saves.seconds.1.into());
+        map.insert("checkpoint_size_GB".into(), saves.size_gib.into());
+    }
+    let bytes = outcome.plan.nominal_sample_bytes;
+    if let Some(train) = &summary.train {
+        series("train", train, bytes, target, &mut map);
+    }
+    if let Some(eval) = &summary.eval {
+        series("eval", eval, bytes, target, &mut map);
+    }
+    Value::Object(map)
+}
+
+/// The nine keys of training or evaluation.
+fn series(
+    prefix: &str,
+    series: &Series,
+    sample_bytes: f64,
+    target: f64,
+    map: &mut Map<String, Value>,
+) {
+    let mut put = |name: &str, value: Value| {
+        map.insert(format!("{prefix}_{name}"), value);
+    };
+    let (au, rate) = (series.au(), series.samples_per_s());
+    let mean = |pair: Option<(f64, f64)>| pair.map(|pair| pair.0);
+    let stdev = |pair: Option<(f64, f64)>| pair.map(|pair| pair.1);
+    let mib = |samples: Option<f64>| samples.map(|rate| rate * sample_bytes / MIB);
+    put("au_percentage", json!(series.au_percent));
+    put("au_mean_percentage", json!(mean(au)));
+    put("au_meet_expectation", meets(au, target).into());
+    put("au_stdev_percentage", json!(stdev(au)));
+    put("throughput_samples_per_second", json!(series.throughput));
+    put("throughput_mean_samples_per_second", json!(mean(rate)));
+    put("throughput_stdev_samples_per_second", json!(stdev(rate)));
+    put("io_mean_MB_per_second", json!(mib(mean(rate))));
+    put("io_stdev_MB_per_second", json!(mib(stdev(rate))));
+}
+
+fn meets(au: Option<(f64, f64)>, target: f64) -> &'static str {
+    if au.is_some_and(|(mean, _)| mean >= 100.0 * target) { "success" } else { "fail" }
+}
+
+fn text_map(entries: &[(String, String)]) -> Value {
+    entries.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect()
+}
+
+/// `<rank>_per_epoch_stats.json`.
+fn per_epoch_stats(rank: &RankOutcome, outcome: &Outcome) -> Value {
+    let mut file = Map::new();
+    for (number, epoch) in rank.epochs.iter().enumerate() {
+        let mut map = Map::new();
+        map.insert("start".into(), epoch.start.text.as_str().into());
+        for block in &epoch.blocks {
+            map.insert(format!("block{}", block.number), span(block));
+        }
+        for save in &epoch.checkpoints {
+            let seconds = save.end.seconds_since(&save.start);
+            let bytes: u64 = outcome
+                .ranks
+                .iter()
+                .filter_map(|rank| {
+                    rank.epochs.get(number)?.checkpoints.get(save.number as usize - 1)
+                })
+                .map(|save| save.bytes)
+                .sum();
+            let rate = bytes as f64 / f64::from(1 << 30) / seconds;
+            map.insert(
+                format!("save_ckpt{}", save.number),
+                json!({"start": save.start.text, "end": save.end.text, "duration": seconds, "throughput": rate}),
+            );
+        }
+        let seconds = epoch.train_end.seconds_since(&epoch.start);
+        map.insert("end".into(), epoch.end.text.as_str().into());
+        map.insert("duration".into(), format!("{seconds:.2}").into());
+        if let Some(eval) = &epoch.eval {
+            map.insert("eval".into(), span(eval));
+        }
+        file.insert(epoch.number.to_string(), Value::Object(map));
+    }
+    Value::Object(file)
+}
+
+fn span(block: &BlockOutcome) -> Value {
+    let seconds = block.end.seconds_since(&block.start);
+    json!({
+        "start": block.start.text,
+        "end": block.end.text,
+        "duration": format!("{seconds:.2}"),
+    })
+}
+
+/// `<rank>_output.json`, whose lists are read from the step log as they are written.
+struct RankOutput<'a> {
+    outcome: &'a Outcome,
+    rank: &'a RankOutcome,
+}
+
+impl Serialize for RankOutput<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (plan, host) = (&self.outcome.plan, &self.outcome.host);
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("host_memory_GB", &host.memory_gib())?;
+        map.serialize_entry("host_cpu_count", &host.cpus)?;
+        map.serialize_entry("host_processor_name", "")?;
+        let cached = plan.train_bytes() <= host.memory_bytes as f64;
+        map.serialize_entry("potential_caching", &i32::from(cached))?;
+        map.serialize_entry("host_cpuinfo", &text_map(&host.cpuinfo))?;
+        map.serialize_entry("host_meminfo", &text_map(&host.meminfo))?;
+        for epoch in &self.rank.epochs {
+            let entry = EpochOutput { outcome: self.outcome, steps: &self.rank.steps, epoch };
+            map.serialize_entry(&epoch.number.to_string(), &entry)?;
+        }
+        map.serialize_entry("hostname", &host.name)?;
+        map.end()
+    }
+}
+
+struct EpochOutput<'a> {
+    outcome: &'a Outcome,
+    steps: &'a StepFile,
+    epoch: &'a EpochOutcome,
+}
+
+impl EpochOutput<'_> {
+    /// Blocks and evaluation, with the keys that DLIO gives them.
+    fn phases(&self) -> impl Iterator<Item = (String, &BlockOutcome)> {
+        let blocks =
+            self.epoch.blocks.iter().map(|block| (format!("block{}", block.number), block));
+        blocks.chain(self.epoch.eval.iter().map(|eval| ("eval".to_owned(), eval)))
+    }
+
+    fn numbers(&self, value: impl Fn(&BlockOutcome) -> f64) -> Value {
+        self.phases().map(|(key, block)| (key, json!(value(block)))).collect()
+    }
+}
+
+impl Serialize for EpochOutput<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        let columns =
+            [("load", Column::Load), ("proc", Column::Proc), ("compute", Column::Compute)];
+        for (name, column) in columns {
+            map.serialize_entry(name, &ListMap { epoch: self, column })?;
+        }
+        let plan = &self.outcome.plan;
+        let batch = plan.train.map_or(0, |phase| phase.batch);
+        let eval_batch = plan.eval.map_or(0, |phase| phase.batch);
+        let throughput = self
+            .phases()
+            .map(|(key, block)| {
+                let (tally, wall) = (&block.tally, block.wall_ns());
+                let rate = match key.as_str() {
+                    "eval" => tally.eval_throughput(wall, eval_batch),
+                    _ => tally.throughput(wall, batch),
+                };
+                (key, json!(rate))
+            })
+            .collect::<Value>();
+        map.serialize_entry("throughput", &throughput)?;
+        map.serialize_entry("au", &self.numbers(|block| block.tally.au_percent(block.wall_ns())))?;
+        map.serialize_entry("host_meminfo", &text_map(&self.epoch.meminfo))?;
+        map.serialize_entry("end", &self.epoch.end.text)?;
+        map.end()
+    }
+}
+
+/// One column of all blocks of an epoch.
+struct ListMap<'a> {
+    epoch: &'a EpochOutput<'a>,
+    column: Column,
+}
+
+impl Serialize for ListMap<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, block) in self.epoch.phases() {
+            let (file, steps) = (self.epoch.steps, block.steps.clone());
+            map.serialize_entry(&key, &StepList { file, steps, column: self.column })?;
+        }
+        map.end()
+    }
+}
+
+/// The block of `[METRIC]` lines that DLIO prints at the end.
+pub fn metric_block(outcome: &Outcome, summary: &Summary, target: f64) -> String {
+    let rule = "=".repeat(58);
+    let mib = outcome.plan.nominal_sample_bytes / MIB;
+    let mut lines = vec![
+        "Averaged metric over all steps/epochs".to_owned(),
+        format!("[METRIC] {rule}"),
+        format!("[METRIC] Number of Simulated Accelerators: {} ", outcome.plan.ranks),
+    ];
+    if let Some(train) = &summary.train {
+        let (au, rate) = (train.au(), train.samples_per_s());
+        lines.push(metric_line::<4>("Training Accelerator Utilization [AU] (%)", au, 1.0));
+        lines.push(metric_line::<4>("Training Throughput (samples/second)", rate, 1.0));
+        lines.push(metric_line::<4>("Training I/O Throughput (MB/second)", rate, mib));
+        lines.push(format!("[METRIC] train_au_meet_expectation: {}", meets(au, target)));
+    }
+    if let Some(saves) = &summary.saves {
+        let (took, rate) = (Some(saves.seconds), Some(saves.gib_per_s));
+        lines.push(metric_line::<4>("Checkpoint save duration (seconds)", took, 1.0));
+        lines.push(metric_line::<4>("Checkpoint save I/O Throughput (GB/second)", rate, 1.0));
+    }
+    if let Some(eval) = &summary.eval {
+        let (au, rate) = (eval.au(), eval.samples_per_s());
+        lines.push(metric_line::<4>("Eval Accelerator Utilization [AU] (%)", au, 1.0));
+        lines.push(metric_line::<6>("Eval Throughput (samples/second)", rate, 1.0));
+        lines.push(metric_line::<6>("Eval Throughput (MB/second)", rate, mib));
+        lines.push(format!("[METRIC] eval_au_meet_expectation: {}", meets(au, target)));
+    }
+    lines.push(format!("[METRIC] {rule}"));
+    lines.join("\n")
+}
+
+/// Mean and standard deviation with `DIGITS` decimals.
+fn metric_line<const DIGITS: usize>(label: &str, value: Option<(f64, f64)>, factor: f64) -> String {
+    let text = value.map_or("n/a".to_owned(), |(mean, stdev)| {
+        format!("{:.DIGITS$} ({:.DIGITS$})", mean * factor, stdev * factor)
+    });
+    format!("[METRIC] {label}: {text}")
+}

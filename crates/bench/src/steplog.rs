@@ -1,0 +1,132 @@
+//! The times of every step of one rank, kept in an unnamed file beside the results.
+//!
+//! DLIO's `<rank>_output.json` lists three numbers a step. They are spooled to disk as they come and
+//! read back once when that file is written, so memory does not grow with the number of steps.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use serde::ser::{Error as _, SerializeSeq};
+use serde::{Serialize, Serializer};
+
+use crate::metrics::Step;
+
+const RECORD_BYTES: u64 = 24;
+
+/// One of the three lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    Load,
+    Proc,
+    Compute,
+}
+
+/// Where steps are written while the run goes on.
+pub(crate) struct StepLog {
+    file: BufWriter<File>,
+    steps: u64,
+}
+
+impl StepLog {
+    /// A log in `folder` that vanishes with the process.
+    pub(crate) fn create(folder: &Path, rank: u32) -> io::Result<Self> {
+        let path = folder.join(format!(".{rank}_steps.{}", std::process::id()));
+        let file =
+            File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+        std::fs::remove_file(&path)?;
+        Ok(Self { file: BufWriter::with_capacity(32 << 10, file), steps: 0 })
+    }
+
+    /// Steps so far: the place of the next one.
+    pub(crate) fn len(&self) -> u64 {
+        self.steps
+    }
+
+    pub(crate) fn add(&mut self, step: &Step) -> io::Result<()> {
+        for ns in [step.wait.total_ns(), step.proc_ns, step.compute_ns] {
+            self.file.write_all(&ns.to_le_bytes())?;
+        }
+        self.steps += 1;
+        Ok(())
+    }
+
+    /// Ends writing; the lists can be read from here on.
+    pub(crate) fn finish(self) -> io::Result<StepFile> {
+        self.file.into_inner().map(StepFile).map_err(|error| error.into_error())
+    }
+}
+
+/// A finished step log.
+#[derive(Debug)]
+pub(crate) struct StepFile(File);
+
+/// A list of seconds that is read from the log while it is serialised.
+pub(crate) struct StepList<'a> {
+    pub(crate) file: &'a StepFile,
+    pub(crate) steps: Range<u64>,
+    pub(crate) column: Column,
+}
+
+impl StepList<'_> {
+    fn each(&self, mut visit: impl FnMut(f64) -> io::Result<()>) -> io::Result<()> {
+        let mut file = &self.file.0;
+        file.seek(SeekFrom::Start(self.steps.start * RECORD_BYTES))?;
+        let mut reader = BufReader::with_capacity(32 << 10, file);
+        for _ in self.steps.clone() {
+            let mut record = [0; RECORD_BYTES as usize];
+            reader.read_exact(&mut record)?;
+            let at = 8 * self.column as usize;
+            let word: [u8; 8] = record[at..at + 8].try_into().expect("eight bytes");
+            visit(u64::from_le_bytes(word) as f64 / 1e9)?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for StepList<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let len = self.steps.end - self.steps.start;
+        let mut list = serializer.serialize_seq(Some(len as usize))?;
+        let mut refused = None;
+        let read = self.each(|seconds| {
+            list.serialize_element(&seconds).map_err(|error| {
+                refused = Some(error);
+                io::Error::other("the list was refused")
+            })
+        });
+        match (refused, read) {
+            (Some(error), _) => Err(error),
+            (None, Err(error)) => Err(S::Error::custom(error)),
+            (None, Ok(())) => list.end(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_come_back_as_they_went_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = StepLog::create(folder.path(), 0).unwrap();
+        for number in 1..=3u64 {
+            let mut step = Step { proc_ns: number * 3_000_000_000, ..Step::default() };
+            step.wait.storage_ns = number * 1_000_000_000;
+            step.compute_ns = number * 2_000_000_000;
+            log.add(&step).unwrap();
+        }
+        assert_eq!(log.len(), 3);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing to clean up");
+        let file = log.finish().unwrap();
+        let list = |steps, column| {
+            serde_json::to_string(&StepList { file: &file, steps, column }).unwrap()
+        };
+        assert_eq!(list(0..3, Column::Load), "[1.0,2.0,3.0]");
+        assert_eq!(list(1..3, Column::Proc), "[6.0,9.0]");
+        assert_eq!(list(0..1, Column::Compute), "[2.0]");
+        assert_eq!(list(3..3, Column::Compute), "[]");
+    }
+}

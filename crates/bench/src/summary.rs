@@ -1,0 +1,225 @@
+//! The run's metrics, from what the ranks measured.
+//!
+//! DLIO's metrics keep DLIO's names and formulas; the strict ones stand beside them. A value that
+//! does not exist (no evaluation, too few steps) is `None` here and `null` in JSON, never NaN (Q29).
+
+use crate::metrics::{Split, StrictTally, mean_and_stdev, strict_throughput, weighted_by_steps};
+use crate::outcome::{BlockOutcome, EpochOutcome, Outcome};
+use crate::plan::Semantics;
+
+/// Steps that DLIO's throughput takes off every block (Q26).
+const DLIO_LOST_STEPS: u64 = 2;
+
+/// DLIO's numbers for training or evaluation, one value an epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Accelerator utilisation in percent, mean over the ranks.
+    pub au_percent: Vec<Option<f64>>,
+    /// Samples a second, summed over the ranks.
+    pub throughput: Vec<Option<f64>>,
+}
+
+impl Series {
+    /// Mean and standard deviation of the utilisation.
+    pub fn au(&self) -> Option<(f64, f64)> {
+        mean_and_stdev(&self.au_percent.iter().copied().flatten().collect::<Vec<_>>())
+    }
+
+    /// Mean and standard deviation of the throughput.
+    pub fn samples_per_s(&self) -> Option<(f64, f64)> {
+        mean_and_stdev(&self.throughput.iter().copied().flatten().collect::<Vec<_>>())
+    }
+}
+
+/// DLIO's checkpoint numbers: rank 0's clock, every rank's bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Saves {
+    /// Mean and standard deviation of the seconds a save took.
+    pub seconds: (f64, f64),
+    /// Mean and standard deviation of GiB a second.
+    pub gib_per_s: (f64, f64),
+    /// GiB of the last checkpoint, all ranks.
+    pub size_gib: f64,
+}
+
+/// The strict numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Strict {
+    /// Utilisation of the whole job: asked compute over wall time, all ranks and epochs.
+    pub au_percent: Option<f64>,
+    /// Utilisation of the rank with the lowest one.
+    pub au_worst_rank_percent: Option<f64>,
+    /// Samples a second over all counted steps of all epochs.
+    pub samples_per_s: Option<f64>,
+    /// Bytes of samples a second over the same time.
+    pub sample_bytes_per_s: Option<f64>,
+    /// Where the time of all steps of all ranks went.
+    pub split: Split,
+    /// Steps of all epochs on one rank, and how many of them count.
+    pub steps: u64,
+    /// Counted steps of all epochs on one rank.
+    pub counted_steps: u64,
+}
+
+/// All metrics of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// DLIO's training numbers.
+    pub train: Option<Series>,
+    /// DLIO's evaluation numbers.
+    pub eval: Option<Series>,
+    /// DLIO's checkpoint numbers.
+    pub saves: Option<Saves>,
+    /// The strict numbers.
+    pub strict: Strict,
+    /// Seconds from the first epoch's begin until the first and the last rank's own work was done.
+    pub rank_done_s: Option<(f64, f64)>,
+    /// Share of the training files in the page cache before each epoch.
+    pub cached_share: Vec<Option<f64>>,
+}
+
+impl Summary {
+    /// Works everything out.
+    pub fn new(outcome: &Outcome) -> Self {
+        let trained = outcome.plan.train.is_some() && !outcome.ranks.is_empty();
+        Self {
+            train: trained.then(|| train_series(outcome)),
+            eval: (trained && outcome.plan.eval.is_some()).then(|| eval_series(outcome)),
+            saves: saves(outcome),
+            strict: strict(outcome),
+            rank_done_s: rank_done_s(outcome),
+            cached_share: epochs(outcome, |epochs| epochs[0].cached_share),
+        }
+    }
+}
+
+/// One value an epoch, from all ranks' parts of that epoch.
+fn epochs<T>(outcome: &Outcome, value: impl Fn(&[&EpochOutcome]) -> T) -> Vec<T> {
+    let count = outcome.ranks.iter().map(|rank| rank.epochs.len()).min().unwrap_or(0);
+    (0..count)
+        .map(|i| value(&outcome.ranks.iter().map(|rank| &rank.epochs[i]).collect::<Vec<_>>()))
+        .collect()
+}
+
+fn train_series(outcome: &Outcome) -> Series {
+    let batch = outcome.plan.train.map_or(0, |phase| phase.batch);
+    let raw = outcome.plan.semantics == Semantics::Dlio;
+    let au = |epoch: &EpochOutcome| {
+        weighted_by_steps(
+            epoch.blocks.iter().map(|b| (b.tally.steps, b.tally.au_percent(b.wall_ns()))),
+        )
+    };
+    // Blocks of one or two steps have no throughput by DLIO's formula: it comes out as 0 or less.
+    let usable = |block: &&BlockOutcome| raw || block.tally.steps > DLIO_LOST_STEPS;
+    let throughput = |epoch: &EpochOutcome| {
+        let blocks = epoch.blocks.iter().filter(usable);
+        let values = blocks.map(|b| (b.tally.steps, b.tally.throughput(b.wall_ns(), batch)));
+        weighted_by_steps(values)
+    };
+    Series {
+        au_percent: epochs(outcome, |ranks| {
+            let sum: f64 = ranks.iter().map(|epoch| au(epoch)).sum();
+            Some(sum / ranks.len() as f64)
+        }),
+        throughput: epochs(outcome, |ranks| {
+            let known = ranks.iter().all(|epoch| epoch.blocks.iter().any(|b| usable(&b)));
+            known.then(|| ranks.iter().map(|epoch| throughput(epoch)).sum())
+        }),
+    }
+}
+
+fn eval_series(outcome: &Outcome) -> Series {
+    let batch = outcome.plan.eval.map_or(0, |phase| phase.batch);
+    let au = |block: &BlockOutcome| block.tally.au_percent(block.wall_ns());
+    let rate = |block: &BlockOutcome| block.tally.eval_throughput(block.wall_ns(), batch);
+    if outcome.plan.semantics == Semantics::Dlio {
+        // Q27: DLIO strings the ranks' lists together instead of adding them up.
+        let blocks = || {
+            let epochs = outcome.ranks.iter().flat_map(|rank| &rank.epochs);
+            epochs.filter_map(|epoch| epoch.eval.as_ref())
+        };
+        let ranks = outcome.ranks.len() as f64;
+        return Series {
+            au_percent: blocks().map(|block| Some(au(block) / ranks)).collect(),
+            throughput: blocks().map(|block| Some(rate(block))).collect(),
+        };
+    }
+    let each = |combine: &dyn Fn(&[&BlockOutcome]) -> f64| {
+        epochs(outcome, |ranks| {
+            let blocks: Option<Vec<_>> = ranks.iter().map(|epoch| epoch.eval.as_ref()).collect();
+            blocks.map(|blocks| combine(&blocks))
+        })
+        .into_iter()
+        .filter(Option::is_some)
+        .collect()
+    };
+    Series {
+        au_percent: each(&|ranks| {
+            ranks.iter().map(|block| au(block)).sum::<f64>() / ranks.len() as f64
+        }),
+        throughput: each(&|ranks| ranks.iter().map(|block| rate(block)).sum()),
+    }
+}
+
+fn saves(outcome: &Outcome) -> Option<Saves> {
+    let size_gib = |epoch: usize, save: usize| {
+        let of_rank = |rank: &crate::outcome::RankOutcome| {
+            rank.epochs.get(epoch)?.checkpoints.get(save).map(|save| save.bytes)
+        };
+        outcome.ranks.iter().filter_map(of_rank).sum::<u64>() as f64 / f64::from(1 << 30)
+    };
+    let (mut seconds, mut rates, mut last) = (Vec::new(), Vec::new(), 0.0);
+    for (e, epoch) in outcome.ranks.first()?.epochs.iter().enumerate() {
+        for (s, save) in epoch.checkpoints.iter().enumerate() {
+            let took = save.end.seconds_since(&save.start);
+            last = size_gib(e, s);
+            seconds.push(took);
+            if took > 0.0 {
+                rates.push(last / took);
+            }
+        }
+    }
+    Some(Saves {
+        seconds: mean_and_stdev(&seconds)?,
+        gib_per_s: mean_and_stdev(&rates).unwrap_or((0.0, 0.0)),
+        size_gib: last,
+    })
+}
+
+fn strict(outcome: &Outcome) -> Strict {
+    let mut strict = Strict::default();
+    let mut totals = vec![StrictTally::default(); outcome.ranks.len()];
+    let mut sample_bytes = 0;
+    for (rank, total) in outcome.ranks.iter().zip(&mut totals) {
+        for epoch in &rank.epochs {
+            total.steps += epoch.strict.steps;
+            total.counted += epoch.strict.counted;
+            total.asked_ns += epoch.strict.asked_ns;
+            total.wall_ns += epoch.strict.wall_ns;
+            total.split.merge(&epoch.strict.split);
+            sample_bytes += epoch.sample_bytes;
+        }
+        strict.split.merge(&total.split);
+    }
+    let Some(batch) = outcome.plan.train.map(|phase| phase.batch) else { return strict };
+    let (asked, wall) = totals
+        .iter()
+        .fold((0, 0), |(asked, wall), total| (asked + total.asked_ns, wall + total.wall_ns));
+    let steps: u64 = totals.iter().map(|total| total.steps).sum();
+    strict.au_percent = (wall > 0).then(|| 100.0 * asked as f64 / wall as f64);
+    strict.au_worst_rank_percent =
+        totals.iter().filter_map(StrictTally::au_percent).reduce(f64::min);
+    strict.samples_per_s = strict_throughput(&totals, batch);
+    let mean_sample = sample_bytes as f64 / (steps * batch).max(1) as f64;
+    strict.sample_bytes_per_s = strict.samples_per_s.map(|rate| rate * mean_sample);
+    strict.steps = totals.first().map_or(0, |total| total.steps);
+    strict.counted_steps = totals.first().map_or(0, |total| total.counted);
+    strict
+}
+
+fn rank_done_s(outcome: &Outcome) -> Option<(f64, f64)> {
+    let begin = outcome.ranks.first()?.epochs.first()?.start.ns;
+    let done = outcome.ranks.iter().map(|rank| rank.done_ns.saturating_sub(begin) as f64 / 1e9);
+    let first = done.clone().reduce(f64::min)?;
+    Some((first, done.reduce(f64::max)?))
+}

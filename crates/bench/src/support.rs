@@ -1,0 +1,77 @@
+//! What this version can run, said before anything is written.
+
+use feedline_formats::{Element, Format};
+use feedline_workload::{Compression, DataLoader, ReadType, Workload};
+
+use crate::error::BenchError;
+
+/// The element type of the samples.
+pub(crate) fn element(workload: &Workload) -> Result<Element, BenchError> {
+    let name = &workload.dataset.record_element_type;
+    Element::parse(name).ok_or_else(|| {
+        unsupported(
+            format!("`dataset.record_element_type: {name}`"),
+            "use a NumPy number type such as uint8 or float32",
+        )
+    })
+}
+
+/// The format, if everything that the workload asks for can be done.
+pub(crate) fn format(workload: &Workload) -> Result<&'static dyn Format, BenchError> {
+    let name = workload.dataset.format.as_str();
+    let format = feedline_formats::find(name).ok_or_else(|| {
+        let known: Vec<_> = feedline_formats::FORMATS.iter().map(|format| format.name()).collect();
+        unsupported(format!("`dataset.format: {name}`"), format!("formats: {}", known.join(", ")))
+    })?;
+    let reader = &workload.reader;
+    let storage = workload.storage.storage_type;
+    let model = &workload.model;
+    let refused = [
+        (
+            !storage.is_file_system(),
+            format!("`storage.storage_type: {}`", storage.as_str()),
+            "only local and mounted file systems can be read (local_fs)",
+        ),
+        (
+            workload.checkpoint_only(),
+            "a checkpoint-only workload".to_owned(),
+            "a run has to train or to generate data",
+        ),
+        (
+            workload.workflow.checkpoint && (model.num_layers.is_some() || model.is_transformer()),
+            "`workflow.checkpoint` for a model with layers".to_owned(),
+            "only models given as `model.model_size_bytes` are checkpointed; \
+             add --set workflow.checkpoint=false",
+        ),
+        (
+            workload.workflow.train && reader.data_loader != DataLoader::Pytorch,
+            format!("`reader.data_loader: {}`", reader.data_loader.as_str()),
+            "only the pytorch loader is emulated",
+        ),
+        (
+            workload.workflow.train && reader.read_type == ReadType::Memory,
+            "`reader.read_type: memory`".to_owned(),
+            "samples are read on demand (on_demand)",
+        ),
+        (
+            workload.dataset.compression != Compression::None,
+            format!("`dataset.compression: {}`", workload.dataset.compression.as_str()),
+            "data is written and read uncompressed (none)",
+        ),
+        (
+            reader.reader_classname.is_some()
+                || reader.data_loader_classname.is_some()
+                || workload.checkpoint.checkpoint_mechanism_classname.is_some(),
+            "a Python plug-in class".to_owned(),
+            "remove the `*_classname` keys",
+        ),
+    ];
+    match refused.into_iter().find(|(asked, ..)| *asked) {
+        Some((_, what, instead)) => Err(unsupported(what, instead)),
+        None => Ok(format),
+    }
+}
+
+fn unsupported(what: String, instead: impl Into<String>) -> BenchError {
+    BenchError::Unsupported { what, instead: instead.into() }
+}

@@ -1,0 +1,376 @@
+//! One rank's training: epochs, blocks, steps, evaluations, checkpoints, in DLIO's sequence.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use feedline_clock::Clock;
+use feedline_loader::{
+    Batches, DataSet, Delivered, EpochOrder, EpochShare, LoadError, TorchConfig, TorchLoader,
+};
+use feedline_ranks::Ranks;
+use feedline_store::Store;
+use feedline_workload::{TimeSpec, Workload};
+
+use crate::cache;
+use crate::checkpoint::{Checkpointer, Schedule};
+use crate::durations::Durations;
+use crate::error::BenchError;
+use crate::host::Host;
+use crate::journal::Journal;
+use crate::metrics::{BlockTally, Step, StrictTally};
+use crate::moment::Moment;
+use crate::narrator::Narrator;
+use crate::observer::Observer;
+use crate::outcome::{BlockOutcome, CheckpointOutcome, EpochOutcome, RankOutcome};
+use crate::plan::{PhasePlan, Plan, Semantics};
+use crate::steplog::StepLog;
+
+/// Separates the random streams of compute, evaluation and preprocessing times.
+const COMPUTE_STREAM: u64 = 1 << 32;
+const EVAL_STREAM: u64 = 2 << 32;
+const PREPROCESS_STREAM: u64 = 3 << 32;
+
+/// What all ranks of a run share.
+pub(crate) struct Job<'a> {
+    pub(crate) clock: &'a Clock,
+    pub(crate) plan: &'a Plan,
+    pub(crate) workload: &'a Workload,
+    pub(crate) train_data: DataSet,
+    pub(crate) eval_data: Option<DataSet>,
+    pub(crate) checkpoints: &'a dyn Store,
+    pub(crate) seed: u64,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) journal: &'a Journal,
+    pub(crate) observer: &'a dyn Observer,
+}
+
+/// One rank at work.
+pub(crate) struct Trainer<'a> {
+    job: &'a Job<'a>,
+    ranks: &'a dyn Ranks,
+    phase: PhasePlan,
+    compute: Durations,
+    eval_compute: Durations,
+    checkpointer: Checkpointer<'a>,
+    schedule: Schedule,
+    log: StepLog,
+    narrator: Narrator<'a>,
+    steps_left: Option<u64>,
+    done_ns: u64,
+}
+
+/// What an epoch has gathered so far.
+struct Running {
+    blocks: Vec<BlockOutcome>,
+    checkpoints: Vec<CheckpointOutcome>,
+    strict: StrictTally,
+    sample_bytes: u64,
+    steps: u64,
+    /// The open block: its begin, its tally and its first step in the log.
+    begin: Moment,
+    tally: BlockTally,
+    first: u64,
+}
+
+impl<'a> Trainer<'a> {
+    pub(crate) fn new(job: &'a Job<'a>, ranks: &'a dyn Ranks, log: StepLog) -> Self {
+        let (workload, rank) = (job.workload, u64::from(ranks.rank()));
+        let draws = |spec: &TimeSpec, stream| Durations::new(spec, job.seed, stream + rank);
+        Self {
+            job,
+            ranks,
+            phase: job.plan.train.expect("a run that trains has a training plan"),
+            compute: draws(&workload.train.computation_time, COMPUTE_STREAM),
+            eval_compute: draws(&workload.evaluation.eval_time, EVAL_STREAM),
+            checkpointer: Checkpointer::new(workload, job.checkpoints, ranks.rank()),
+            schedule: Schedule::new(workload),
+            log,
+            narrator: Narrator::new(job, ranks),
+            steps_left: workload.train.max_steps,
+            done_ns: 0,
+        }
+    }
+
+    /// Trains all epochs; ends early, with what there is, when a stop is asked for.
+    pub(crate) fn run(mut self) -> Result<RankOutcome, BenchError> {
+        let mut loader = self.loader(&self.job.train_data, self.phase.batch);
+        let eval = self.job.plan.eval.zip(self.job.eval_data.as_ref());
+        let mut eval_loader = eval.map(|(phase, data)| self.loader(data, phase.batch));
+        let mut epochs = Vec::new();
+        for number in 1..=self.job.workload.train.epochs {
+            if self.agree_to_stop()? || self.steps_left == Some(0) {
+                break;
+            }
+            epochs.push(self.epoch(number, &mut loader, eval_loader.as_mut())?);
+        }
+        Ok(RankOutcome {
+            epochs,
+            meter: loader.meter(),
+            done_ns: self.done_ns,
+            steps: self.log.finish().map_err(spool_error)?,
+        })
+    }
+
+    fn loader(&self, data: &DataSet, batch: u64) -> TorchLoader {
+        let (reader, rank) = (&self.job.workload.reader, u64::from(self.ranks.rank()));
+        let prefetch = u64::from(reader.prefetch_size);
+        let config = TorchConfig { workers: reader.read_threads, prefetch, batch };
+        TorchLoader::new(self.job.clock, data, config, |worker| {
+            let stream = PREPROCESS_STREAM + (rank << 16) + u64::from(worker);
+            let mut pauses = Durations::new(&preprocess_time(self.job), self.job.seed, stream);
+            Box::new(move || pauses.next_ns())
+        })
+    }
+
+    fn epoch(
+        &mut self,
+        number: u32,
+        loader: &mut TorchLoader,
+        eval_loader: Option<&mut TorchLoader>,
+    ) -> Result<EpochOutcome, BenchError> {
+        let cached_share = (self.ranks.rank() == 0)
+            .then(|| cache::share(&self.job.train_data, self.phase.space.files))
+            .flatten();
+        let meminfo = Host::meminfo_now();
+        self.ranks.barrier()?;
+        let steps = self.phase.steps.min(self.steps_left.unwrap_or(u64::MAX));
+        let start = Moment::now(self.job.clock);
+        self.narrator.epoch_begins(number, steps);
+        let mut running = self.train(number, steps, loader)?;
+        self.ranks.barrier()?;
+        if let Some(left) = &mut self.steps_left {
+            *left -= running.steps;
+        }
+        if self.schedule.due_after_epoch(number) && !self.stopping() {
+            let label = match self.job.plan.semantics {
+                Semantics::Feedline => running.steps,
+                Semantics::Dlio => steps + 1, // Q41
+            };
+            self.save(number, label, &mut running)?;
+        }
+        let train_end = Moment::now(self.job.clock);
+        self.narrator.epoch_ends(number, &start, &train_end, running.steps);
+        let eval = match eval_loader {
+            Some(loader) if self.eval_is_due(number) => Some(self.evaluate(number, loader)?),
+            _ => None,
+        };
+        Ok(EpochOutcome {
+            number,
+            start,
+            train_end,
+            end: Moment::now(self.job.clock),
+            blocks: running.blocks,
+            eval,
+            checkpoints: running.checkpoints,
+            strict: running.strict,
+            sample_bytes: running.sample_bytes,
+            cached_share,
+            meminfo,
+        })
+    }
+
+    fn train(
+        &mut self,
+        epoch: u32,
+        steps: u64,
+        loader: &mut TorchLoader,
+    ) -> Result<Running, BenchError> {
+        let change = self.job.workload.train.seed_change_epoch;
+        let seed = self.job.seed.wrapping_add(if change { u64::from(epoch) } else { 0 });
+        let order = EpochOrder::new(self.phase.space, self.phase.shuffle, seed);
+        let share = EpochShare {
+            order: &order,
+            first_place: u64::from(self.ranks.rank()) * self.phase.share,
+            // DLIO lets the loader run on to the end of the data and takes one batch too many (Q32).
+            batches: match self.job.plan.semantics {
+                Semantics::Feedline => steps,
+                Semantics::Dlio => self.phase.available_steps,
+            },
+        };
+        let mut running = self.open_epoch();
+        loader.epoch(share, |batches| self.steps(epoch, steps, batches, &mut running))?;
+        Ok(running)
+    }
+
+    fn steps(
+        &mut self,
+        epoch: u32,
+        steps: u64,
+        batches: &mut Batches<'_, '_>,
+        running: &mut Running,
+    ) -> Result<(), BenchError> {
+        loop {
+            let begin = self.job.clock.now();
+            let batch = match batches.next_batch() {
+                Err(LoadError::Stopped) => None,
+                other => other?,
+            };
+            if running.steps == steps {
+                break;
+            }
+            let Some(batch) = batch else {
+                // Stopped inside a batch: the other ranks hear of it where this step would end.
+                self.agree_to_stop()?;
+                break;
+            };
+            let asked_ns = self.compute.next_ns();
+            let mut step = self.compute(begin, &batch, asked_ns);
+            let before = self.job.clock.now();
+            if running.steps + 1 == steps {
+                self.done_ns = before;
+            }
+            let stop = self.agree_to_stop()?;
+            step.peers_ns = self.job.clock.now() - before;
+            self.record(&step, &batch, running)?;
+            self.narrator.step(epoch, steps, &running.strict, running.sample_bytes);
+            let number = running.steps;
+            if self.schedule.due_after_step(number) && !stop {
+                self.close_block(epoch, running);
+                self.save(epoch, number, running)?;
+                self.open_block(running);
+            }
+            if stop || (number == steps && self.job.plan.semantics == Semantics::Feedline) {
+                break;
+            }
+        }
+        self.close_block(epoch, running);
+        Ok(())
+    }
+
+    fn compute(&self, begin: u64, batch: &Delivered, asked_ns: u64) -> Step {
+        let clock = self.job.clock;
+        let computing = clock.now();
+        if asked_ns > 0 {
+            clock.sleep_unless(asked_ns, &self.job.stop);
+        }
+        let end = clock.now();
+        Step {
+            wait: batch.wait,
+            compute_ns: end - computing,
+            asked_ns,
+            proc_ns: end - begin,
+            peers_ns: 0,
+        }
+    }
+
+    fn record(
+        &mut self,
+        step: &Step,
+        batch: &Delivered,
+        running: &mut Running,
+    ) -> Result<(), BenchError> {
+        running.tally.add(step, &self.phase.window);
+        running.strict.add(step, &self.phase.window);
+        running.sample_bytes += batch.sample_bytes;
+        running.steps += 1;
+        self.log.add(step).map_err(spool_error)
+    }
+
+    fn open_epoch(&mut self) -> Running {
+        let mut running = Running {
+            blocks: Vec::new(),
+            checkpoints: Vec::new(),
+            strict: StrictTally::default(),
+            sample_bytes: 0,
+            steps: 0,
+            begin: Moment::now(self.job.clock),
+            tally: BlockTally::default(),
+            first: 0,
+        };
+        self.open_block(&mut running);
+        running
+    }
+
+    fn open_block(&self, running: &mut Running) {
+        running.begin = Moment::now(self.job.clock);
+        running.tally = BlockTally::default();
+        running.first = self.log.len();
+        self.narrator.block_begins(running.blocks.len() as u32 + 1);
+    }
+
+    fn close_block(&mut self, epoch: u32, running: &mut Running) {
+        let block = BlockOutcome {
+            number: running.blocks.len() as u32 + 1,
+            start: running.begin.clone(),
+            end: Moment::now(self.job.clock),
+            tally: running.tally,
+            steps: running.first..self.log.len(),
+        };
+        self.narrator.block_ends(epoch, &block, self.phase.batch);
+        running.blocks.push(block);
+    }
+
+    fn save(&mut self, epoch: u32, step: u64, running: &mut Running) -> Result<(), BenchError> {
+        let number = running.checkpoints.len() as u32 + 1;
+        self.narrator.checkpoint_begins(number, step, epoch);
+        let start = Moment::now(self.job.clock);
+        let bytes = self.checkpointer.save(epoch, step)?;
+        let saved = CheckpointOutcome { number, start, end: Moment::now(self.job.clock), bytes };
+        self.narrator.checkpoint_ends(epoch, &saved);
+        running.checkpoints.push(saved);
+        Ok(())
+    }
+
+    fn eval_is_due(&self, epoch: u32) -> bool {
+        let evaluation = &self.job.workload.evaluation;
+        let (first, every) = (evaluation.eval_after_epoch, evaluation.epochs_between_evals.max(1));
+        !self.stopping() && epoch >= first && (epoch - first).is_multiple_of(every)
+    }
+
+    fn evaluate(
+        &mut self,
+        epoch: u32,
+        loader: &mut TorchLoader,
+    ) -> Result<BlockOutcome, BenchError> {
+        let phase = self.job.plan.eval.expect("an evaluation loader comes from an evaluation plan");
+        let order = EpochOrder::new(phase.space, phase.shuffle, self.job.seed);
+        let share = EpochShare {
+            order: &order,
+            first_place: u64::from(self.ranks.rank()) * phase.share,
+            batches: phase.steps,
+        };
+        let start = Moment::now(self.job.clock);
+        self.narrator.eval_begins(phase.steps);
+        let (mut tally, first) = (BlockTally::default(), self.log.len());
+        loader.epoch(share, |batches| {
+            while !self.stopping() {
+                let begin = self.job.clock.now();
+                let batch = match batches.next_batch() {
+                    Err(LoadError::Stopped) => None,
+                    other => other?,
+                };
+                let Some(batch) = batch else { break };
+                let asked_ns = self.eval_compute.next_ns();
+                let step = self.compute(begin, &batch, asked_ns);
+                tally.add(&step, &phase.window);
+                self.log.add(&step).map_err(spool_error)?;
+            }
+            Ok::<_, BenchError>(())
+        })?;
+        let end = Moment::now(self.job.clock);
+        let block = BlockOutcome { number: 1, start, end, tally, steps: first..self.log.len() };
+        self.narrator.eval_ends(epoch, &block, phase.batch);
+        Ok(block)
+    }
+
+    fn stopping(&self) -> bool {
+        self.job.stop.load(Ordering::Relaxed)
+    }
+
+    /// Meets the other ranks; true if any of them was asked to stop.
+    fn agree_to_stop(&self) -> Result<bool, BenchError> {
+        Ok(self.ranks.max(u64::from(self.stopping()))? > 0)
+    }
+}
+
+/// DLIO does not preprocess samples of the synthetic format.
+fn preprocess_time(job: &Job<'_>) -> TimeSpec {
+    match job.train_data.format.name() {
+        "synthetic" => TimeSpec::default(),
+        _ => job.workload.reader.preprocess_time,
+    }
+}
+
+fn spool_error(source: std::io::Error) -> BenchError {
+    BenchError::Output { file: "step log in the output folder".into(), source }
+}

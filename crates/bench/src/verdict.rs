@@ -1,0 +1,241 @@
+//! The answer in one line: were the accelerators fed, and if not, who starved them.
+
+use feedline_workload::Workload;
+
+use crate::host::usable_cpus;
+use crate::metrics::Split;
+use crate::outcome::Outcome;
+use crate::summary::Summary;
+
+/// Whom the accelerators waited for most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Storage calls.
+    Storage,
+    /// Decoding, checking and preprocessing of bytes that were there.
+    Decode,
+    /// Reader threads that were not running or were handing over.
+    Workers,
+    /// Other ranks.
+    Peers,
+}
+
+impl Cause {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Storage => "storage",
+            Self::Decode => "decode",
+            Self::Workers => "workers",
+            Self::Peers => "peers",
+        }
+    }
+}
+
+/// What the run says about the storage.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// The utilisation reached the target.
+    Fed {
+        /// DLIO's mean utilisation.
+        au_percent: f64,
+        /// The target.
+        target_percent: f64,
+    },
+    /// It did not.
+    Starved {
+        /// DLIO's mean utilisation.
+        au_percent: f64,
+        /// The target.
+        target_percent: f64,
+        /// What the accelerators waited for most.
+        by: Cause,
+        /// Its share of all step time.
+        share_percent: f64,
+    },
+    /// The workload computes nothing: the run read as fast as it could.
+    Unpaced,
+    /// Too few steps count for a judgement.
+    TooShort,
+    /// Nothing was trained.
+    NotTrained,
+}
+
+impl Verdict {
+    /// Judges a run against `target` (a fraction).
+    pub fn new(summary: &Summary, target: f64) -> Self {
+        let Some(train) = &summary.train else { return Self::NotTrained };
+        let strict = &summary.strict;
+        if strict.counted_steps == 0 {
+            return Self::TooShort;
+        }
+        if strict.split.compute_ns == 0 {
+            return Self::Unpaced;
+        }
+        let au_percent = train.au().map_or(0.0, |(mean, _)| mean);
+        let target_percent = 100.0 * target;
+        if au_percent >= target_percent {
+            return Self::Fed { au_percent, target_percent };
+        }
+        let (by, share_percent) = main_cause(&strict.split);
+        Self::Starved { au_percent, target_percent, by, share_percent }
+    }
+
+    /// The word for it in JSON.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Fed { .. } => "fed",
+            Self::Starved { .. } => "starved",
+            Self::Unpaced => "unpaced",
+            Self::TooShort => "too_short",
+            Self::NotTrained => "not_trained",
+        }
+    }
+}
+
+fn main_cause(split: &Split) -> (Cause, f64) {
+    let waits = [
+        (Cause::Storage, split.storage_ns),
+        (Cause::Decode, split.decode_ns),
+        (Cause::Workers, split.worker_ns),
+        (Cause::Peers, split.peers_ns),
+    ];
+    let (cause, ns) = waits
+        .into_iter()
+        .fold((Cause::Storage, 0), |best, wait| if wait.1 > best.1 { wait } else { best });
+    (cause, 100.0 * ns as f64 / split.total_ns().max(1) as f64)
+}
+
+/// What is said about a run besides its numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Name of the workload.
+    pub workload: String,
+    /// The utilisation that the workload asks for, as a fraction.
+    pub target: f64,
+    /// True if the data set was cut down for a quick look.
+    pub quick: bool,
+    /// The answer.
+    pub verdict: Verdict,
+    /// What to know before believing the numbers.
+    pub cautions: Vec<String>,
+    /// What to try next.
+    pub next_step: String,
+}
+
+impl Report {
+    /// Judges a run of `workload`.
+    pub fn new(
+        name: &str,
+        workload: &Workload,
+        quick: bool,
+        outcome: &Outcome,
+        summary: &Summary,
+    ) -> Self {
+        let setting = Setting {
+            accelerators: outcome.plan.ranks,
+            read_threads: workload.reader.read_threads,
+            cpus: usable_cpus(),
+        };
+        let verdict = Verdict::new(summary, workload.metric.au);
+        let cached = summary.cached_share.last().copied().flatten();
+        Self {
+            workload: name.to_owned(),
+            target: workload.metric.au,
+            quick,
+            verdict,
+            cautions: cautions(outcome, summary, setting),
+            next_step: next_step(&verdict, setting, cached),
+        }
+    }
+}
+
+/// What the verdict depends on besides the numbers: how the run was set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Emulated accelerators.
+    pub accelerators: u32,
+    /// Reader threads of each.
+    pub read_threads: u32,
+    /// Processors that the run could use.
+    pub cpus: u32,
+}
+
+/// The one next thing to try, as a sentence.
+pub(crate) fn next_step(verdict: &Verdict, setting: Setting, cached: Option<f64>) -> String {
+    let Setting { accelerators, read_threads, cpus } = setting;
+    let readers = accelerators * read_threads.max(1);
+    match *verdict {
+        Verdict::Fed { .. } if cached.is_some_and(|share| share > 0.5) => {
+            "the reads came from the page cache: make the data set larger than memory \
+             (--set dataset.num_files_train=N), or read past the cache (--set reader.odirect=true)"
+                .into()
+        }
+        Verdict::Fed { .. } => format!("find the limit: --accelerators {}", accelerators * 2),
+        Verdict::Starved { by: Cause::Storage, .. } if readers < cpus * 2 => format!(
+            "ask the storage for more at once: --set reader.read_threads={}",
+            read_threads.max(1) * 2
+        ),
+        Verdict::Starved { by: Cause::Storage, au_percent, target_percent, .. } => {
+            let fed = f64::from(accelerators) * au_percent / target_percent;
+            match fed as u32 {
+                0 => "this storage does not feed one such accelerator; compare with a lower rate \
+                      of computation (--set train.computation_time=SECONDS)"
+                    .into(),
+                fed => format!("find how many accelerators this feeds: --accelerators {fed}"),
+            }
+        }
+        Verdict::Starved { by: Cause::Decode, .. } if readers < cpus => format!(
+            "decode on more cores: --set reader.read_threads={}",
+            (cpus / accelerators).max(read_threads + 1)
+        ),
+        Verdict::Starved { by: Cause::Decode, .. } => {
+            format!("{cpus} cores cannot decode faster: use a client with more cores")
+        }
+        Verdict::Starved { by: Cause::Workers, .. } if readers > cpus => format!(
+            "{readers} readers share {cpus} cores: --set reader.read_threads={}",
+            (cpus / accelerators).max(1)
+        ),
+        Verdict::Starved { by: Cause::Workers, .. } => {
+            "let the readers run further ahead: --set reader.prefetch_size=8".into()
+        }
+        Verdict::Starved { by: Cause::Peers, .. } => {
+            "one rank holds up the others: compare the ranks in <rank>_output.json".into()
+        }
+        Verdict::Unpaced => {
+            "give the accelerators something to do: --set train.computation_time=SECONDS".into()
+        }
+        Verdict::TooShort => "make more steps: --epochs N, or more files".into(),
+        Verdict::NotTrained => "train on the data: leave --generate-only out".into(),
+    }
+}
+
+/// What the user should know before believing the numbers.
+pub(crate) fn cautions(outcome: &Outcome, summary: &Summary, setting: Setting) -> Vec<String> {
+    let mut cautions = Vec::new();
+    let bytes = outcome.plan.train_bytes();
+    let memory = outcome.host.memory_bytes as f64;
+    if summary.train.is_some() && bytes < memory {
+        cautions.push(format!(
+            "the data set ({:.1} GB) fits in memory ({:.1} GB): later epochs may not touch the \
+             storage",
+            bytes / 1e9,
+            memory / 1e9
+        ));
+    }
+    let readers = setting.accelerators * setting.read_threads;
+    if summary.train.is_some() && readers > setting.cpus {
+        cautions.push(format!(
+            "{readers} reader threads share {} cores: the client may be the limit",
+            setting.cpus
+        ));
+    }
+    let seconds = summary.rank_done_s.map_or(0.0, |(_, last)| last);
+    if summary.train.is_some() && (summary.strict.counted_steps < 10 || seconds < 10.0) {
+        cautions.push(format!(
+            "the run is short ({} counted steps, {seconds:.1} s): start-up weighs in the numbers",
+            summary.strict.counted_steps
+        ));
+    }
+    cautions
+}

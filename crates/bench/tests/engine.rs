@@ -1,0 +1,382 @@
+//! The whole engine under simulated time: every expected number is worked out by hand beside it.
+//!
+//! Opening a file is the only storage call that takes time here, so a sample costs exactly its
+//! file's latency; preprocessing stands for decoding.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use feedline_bench::{
+    Existing, Level, Observer, Outcome, OutputFolder, Plan, Run, Semantics, Silent, Split,
+    Stepping, Summary,
+};
+use feedline_clock::Clock;
+use feedline_store::{Memory, Op};
+use feedline_workload::{DataLoader, Format, Framework, TimeSpec, Workload};
+
+const S: u64 = 1_000_000_000;
+
+/// A run to be simulated. One sample a file, batches of one, one worker, unless changed.
+struct Scenario {
+    workload: Workload,
+    ranks: u32,
+    semantics: Semantics,
+    /// Seconds that opening a file takes, by its number.
+    open_s: fn(u64) -> f64,
+    /// Seconds that a checkpoint write takes.
+    save_s: f64,
+    observer: Arc<dyn Observer>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Scenario {
+    fn new(files: u64) -> Self {
+        let mut workload = Workload { framework: Framework::Pytorch, ..Workload::default() };
+        workload.dataset.format = Format::Npy;
+        workload.dataset.num_files_train = files;
+        workload.dataset.record_length_bytes = 64.0;
+        workload.workflow.generate_data = true;
+        workload.reader.data_loader = DataLoader::Pytorch;
+        workload.train.computation_time = TimeSpec::Constant { mean: 1.0 };
+        Self {
+            workload,
+            ranks: 1,
+            semantics: Semantics::Feedline,
+            open_s: |_| 0.0,
+            save_s: 0.0,
+            observer: Arc::new(Silent),
+            stop: Arc::default(),
+        }
+    }
+
+    fn run(self) -> (Outcome, Summary) {
+        let clock = Clock::simulated();
+        let (open_s, save_s) = (self.open_s, self.save_s);
+        let data = Memory::new(clock.clone()).with_latency(move |op, key, _, _| match op {
+            Op::Open => (open_s(file_number(key)) * 1e9) as u64,
+            _ => 0,
+        });
+        let checkpoints = Memory::new(clock.clone()).with_latency(move |op, _, _, _| match op {
+            Op::Write => (save_s * 1e9) as u64,
+            _ => 0,
+        });
+        let out = tempfile::tempdir().unwrap();
+        let run = Run {
+            plan: Plan::new(&self.workload, self.ranks, self.semantics).unwrap(),
+            workload: self.workload,
+            clock,
+            data: Arc::new(data),
+            checkpoints: Arc::new(checkpoints),
+            stop: self.stop,
+            observer: self.observer,
+            log_level: Level::Output,
+            random_seed: 0,
+            warnings: Vec::new(),
+        };
+        let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
+        let outcome = run.execute(&folder).unwrap();
+        let summary = Summary::new(&outcome);
+        (outcome, summary)
+    }
+}
+
+/// `train/img_3_of_8.npy` -> 3
+fn file_number(key: &str) -> u64 {
+    key.split('_').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn split_s(storage: f64, decode: f64, peers: f64, compute: f64) -> Split {
+    let ns = |seconds: f64| (seconds * 1e9).round() as u64;
+    Split {
+        storage_ns: ns(storage),
+        decode_ns: ns(decode),
+        worker_ns: 0,
+        peers_ns: ns(peers),
+        compute_ns: ns(compute),
+        behind_ns: 0,
+    }
+}
+
+#[track_caller]
+fn check_close(found: Option<f64>, expected: f64) {
+    let found = found.expect("a value");
+    assert!((found - expected).abs() < 1e-9, "found {found}, expected {expected}");
+}
+
+/// DLIO's AU and samples/s of the run, then the strict ones.
+#[track_caller]
+fn check_rates(summary: &Summary, au: f64, rate: f64, strict_au: f64, strict_rate: f64) {
+    let train = summary.train.as_ref().unwrap();
+    check_close(train.au().map(|pair| pair.0), au);
+    check_close(train.samples_per_s().map(|pair| pair.0), rate);
+    check_close(summary.strict.au_percent, strict_au);
+    check_close(summary.strict.samples_per_s, strict_rate);
+}
+
+#[test]
+fn all_fed() {
+    // 5 files of 0.1 s, 1 s of compute. Only the first batch is waited for:
+    // wall 0.1 + 5; AU = 4 / (5.1 - 1.1) = 100 %; (5 - 2) / 4 samples/s; strict 4 / 4.
+    let (_, summary) = Scenario { open_s: |_| 0.1, ..Scenario::new(5) }.run();
+    check_rates(&summary, 100.0, 0.75, 100.0, 1.0);
+    assert_eq!(summary.strict.split, split_s(0.1, 0.0, 0.0, 5.0));
+    assert_eq!(summary.strict.counted_steps, 4);
+}
+
+#[test]
+fn storage_bound() {
+    // Batch k is ready at 2 (k + 1); steps end at 3, 5, 7, 9.
+    // AU = 3 / (9 - 3) = 50 %; (4 - 2) / 6; strict 3 / 6 of both. Waits 2 + 1 + 1 + 1.
+    let (_, summary) = Scenario { open_s: |_| 2.0, ..Scenario::new(4) }.run();
+    check_rates(&summary, 50.0, 2.0 / 6.0, 50.0, 0.5);
+    assert_eq!(summary.strict.split, split_s(5.0, 0.0, 0.0, 4.0));
+}
+
+#[test]
+fn decode_bound() {
+    // The same times, but the reader has the bytes at once and works on them for 2 s.
+    let mut scenario = Scenario::new(4);
+    scenario.workload.reader.preprocess_time = TimeSpec::Constant { mean: 2.0 };
+    let (_, summary) = scenario.run();
+    check_rates(&summary, 50.0, 2.0 / 6.0, 50.0, 0.5);
+    assert_eq!(summary.strict.split, split_s(0.0, 5.0, 0.0, 4.0));
+}
+
+#[test]
+fn a_wait_is_split_where_the_reader_goes_from_storage_to_decode() {
+    // Each batch takes 1 s of storage, then 1 s of decode. Batch 1 is read from 2 to 3, while the
+    // first step computes, and decoded from 3 to 4, while the accelerator waits.
+    let mut scenario = Scenario { open_s: |_| 1.0, ..Scenario::new(4) };
+    scenario.workload.reader.preprocess_time = TimeSpec::Constant { mean: 1.0 };
+    let (_, summary) = scenario.run();
+    assert_eq!(summary.strict.split, split_s(1.0, 1.0 + 3.0, 0.0, 4.0));
+}
+
+#[test]
+fn one_slow_rank() {
+    // Files 0-3 (rank 0) open at once, files 4-7 (rank 1) take 2 s. Rank 1's steps end at 3, 5, 7,
+    // 9; rank 0 computes 1 s and waits 2 + 1 + 1 + 1 s for it.
+    // DLIO: rank 0 3 / (9 - 1), rank 1 3 / (9 - 3): mean 43.75 %; 2 / 8 + 2 / 6 samples/s.
+    // Strict: every counted step lasts 2 s on both ranks: 50 %, 6 samples in 6 s.
+    let (_, summary) =
+        Scenario { ranks: 2, open_s: |file| if file < 4 { 0.0 } else { 2.0 }, ..Scenario::new(8) }
+            .run();
+    check_rates(&summary, 43.75, 2.0 / 8.0 + 2.0 / 6.0, 50.0, 1.0);
+    assert_eq!(summary.strict.split, split_s(5.0, 0.0, 5.0, 8.0));
+    check_close(summary.strict.au_worst_rank_percent, 50.0);
+    // Rank 0 finishes its last computation at 7 + 1, rank 1 at 9.
+    assert_eq!(summary.rank_done_s, Some((8.0, 9.0)));
+}
+
+#[test]
+fn one_slow_worker() {
+    // Two workers; the second one's (odd) files take 3 s. In-order delivery: batch 1 is waited for
+    // from 1 to 3, batch 3 from 5 to 6, batch 5 from 8 to 9; wall 10.
+    // Batches 2 and 4 lay ready behind the first two of these: 2 + 1 s.
+    // AU = 5 / (10 - 1); (6 - 2) / 9; strict: 5 s of compute in 9 s.
+    let mut scenario =
+        Scenario { open_s: |file| if file % 2 == 0 { 0.0 } else { 3.0 }, ..Scenario::new(6) };
+    scenario.workload.reader.read_threads = 2;
+    let (_, summary) = scenario.run();
+    check_rates(&summary, 500.0 / 9.0, 4.0 / 9.0, 500.0 / 9.0, 5.0 / 9.0);
+    let expected = Split { behind_ns: 3 * S, ..split_s(4.0, 0.0, 0.0, 6.0) };
+    assert_eq!(summary.strict.split, expected);
+}
+
+#[test]
+fn steps_excluded_at_start_and_end() {
+    // Storage bound, 6 steps: the first lasts 3 s, the others 2 s: wall 13. Two are left out at the
+    // start, one at the end: AU = 3 / (13 - 5 - 2); (6 - 2) / 6; strict 3 / 6.
+    let mut scenario = Scenario { open_s: |_| 2.0, ..Scenario::new(6) };
+    scenario.workload.output.metric.exclude_start_steps = 2;
+    scenario.workload.output.metric.exclude_end_steps = 1;
+    let (_, summary) = scenario.run();
+    check_rates(&summary, 50.0, 4.0 / 6.0, 50.0, 0.5);
+    assert_eq!(summary.strict.counted_steps, 3);
+}
+
+#[test]
+fn two_checkpoint_blocks() {
+    // A save of 1 s after steps 3 and 6 of 7: blocks 0-3, 4-7 and 8-9.
+    // Blocks 1 and 2: AU 2 / (3 - 1), (3 - 2) / 2 samples/s. Block 3's only step is left out: AU 0,
+    // no throughput. Epoch: (3 * 100 + 3 * 100 + 1 * 0) / 7. Strict: saves are not step time.
+    let mut scenario = Scenario { save_s: 1.0, ..Scenario::new(7) };
+    scenario.workload.workflow.checkpoint = true;
+    scenario.workload.checkpoint.steps_between_checkpoints = Some(3);
+    let (outcome, summary) = scenario.run();
+    check_rates(&summary, 600.0 / 7.0, 0.5, 100.0, 1.0);
+    let epoch = &outcome.ranks[0].epochs[0];
+    let blocks: Vec<_> = epoch.blocks.iter().map(|b| (b.tally.steps, b.wall_ns())).collect();
+    assert_eq!(blocks, [(3, 3 * S), (3, 3 * S), (1, S)]);
+    let saves = summary.saves.unwrap();
+    assert_eq!(saves.seconds, (1.0, 0.0));
+    assert_eq!(saves.size_gib, 10_240.0 / f64::from(1 << 30));
+}
+
+#[test]
+fn a_checkpoint_on_the_last_step_leaves_an_empty_block_without_weight() {
+    let mut scenario = Scenario { save_s: 1.0, ..Scenario::new(6) };
+    scenario.workload.workflow.checkpoint = true;
+    scenario.workload.checkpoint.steps_between_checkpoints = Some(3);
+    let (outcome, summary) = scenario.run();
+    let steps: Vec<_> = outcome.ranks[0].epochs[0].blocks.iter().map(|b| b.tally.steps).collect();
+    assert_eq!(steps, [3, 3, 0]);
+    check_rates(&summary, 100.0, 0.5, 100.0, 1.0);
+}
+
+#[test]
+fn every_epoch_starts_cold() {
+    // As `all_fed`, twice: the first batch of the second epoch is waited for again.
+    let mut scenario = Scenario { open_s: |_| 0.1, ..Scenario::new(5) };
+    scenario.workload.train.epochs = 2;
+    let (outcome, summary) = scenario.run();
+    assert_eq!(summary.strict.split, split_s(0.2, 0.0, 0.0, 10.0));
+    assert_eq!(outcome.ranks[0].epochs.len(), 2);
+    assert_eq!(summary.train.unwrap().au_percent, [Some(100.0), Some(100.0)]);
+}
+
+#[test]
+fn without_workers_every_read_is_waited_for() {
+    let mut scenario = Scenario { open_s: |_| 1.0, ..Scenario::new(3) };
+    scenario.workload.reader.read_threads = 0;
+    scenario.workload.reader.preprocess_time = TimeSpec::Constant { mean: 0.5 };
+    let (_, summary) = scenario.run();
+    assert_eq!(summary.strict.split, split_s(3.0, 1.5, 0.0, 3.0));
+}
+
+#[test]
+fn q0_files_with_several_samples_make_all_their_steps() {
+    // 3 files of 4 samples in batches of 2 on 2 ranks: 3 steps each, where DLIO makes none.
+    let mut scenario = Scenario { ranks: 2, ..Scenario::new(3) };
+    scenario.workload.dataset.num_samples_per_file = 4;
+    scenario.workload.reader.batch_size = 2;
+    let (outcome, summary) = scenario.run();
+    assert_eq!(summary.strict.steps, 3);
+    // 6 samples a rank, each opens its file (on demand).
+    let opens: Vec<_> = outcome.ranks.iter().map(|rank| rank.meter.op(Op::Open).calls).collect();
+    assert_eq!(opens, [6, 6]);
+}
+
+#[test]
+fn q25_total_training_steps_caps_each_epoch_and_max_steps_the_run() {
+    let mut scenario = Scenario::new(10);
+    scenario.workload.train.epochs = 3;
+    scenario.workload.train.total_training_steps = Some(4);
+    let (outcome, _) = scenario.run();
+    let steps = |outcome: &Outcome| {
+        outcome.ranks[0].epochs.iter().map(|epoch| epoch.strict.steps).collect::<Vec<_>>()
+    };
+    assert_eq!(steps(&outcome), [4, 4, 4]);
+    assert_eq!(outcome.ranks[0].meter.op(Op::Open).calls, 12, "nothing is read past the cap");
+
+    let mut scenario = Scenario::new(10);
+    scenario.workload.train.epochs = 3;
+    scenario.workload.train.total_training_steps = Some(4);
+    scenario.workload.train.max_steps = Some(6);
+    assert_eq!(steps(&scenario.run().0), [4, 2]);
+}
+
+#[test]
+fn q32_as_dlio_one_batch_too_many_is_fetched() {
+    // 2 of 4 steps: with one worker and two batches ahead DLIO waits for a third batch. Files take
+    // 2 s: the block lasts until 6 instead of 5.
+    let scenario = |semantics| {
+        let mut scenario = Scenario { open_s: |_| 2.0, semantics, ..Scenario::new(4) };
+        scenario.workload.train.total_training_steps = Some(2);
+        let (outcome, _) = scenario.run();
+        outcome.ranks[0].epochs[0].blocks[0].wall_ns()
+    };
+    assert_eq!(scenario(Semantics::Feedline), 5 * S);
+    assert_eq!(scenario(Semantics::Dlio), 6 * S);
+}
+
+#[test]
+fn q27_evaluation_is_the_mean_and_the_sum_over_ranks() {
+    // 2 ranks, 3 evaluation steps each of 2 samples. Rank 1's files (6-11) take 0.5 s.
+    // Rank 0: 3 s, AU 2 / 2. Rank 1: batches of 1 s at 1, 2, 3: wait 1, then fed: 4 s, AU 2 / 2.
+    // Throughput 6 / 3 + 6 / 4.
+    let evaluate = |semantics| {
+        let mut scenario = Scenario {
+            ranks: 2,
+            semantics,
+            open_s: |file| if file < 6 { 0.0 } else { 0.5 },
+            ..Scenario::new(12)
+        };
+        scenario.workload.workflow.evaluation = true;
+        scenario.workload.dataset.num_files_eval = 12;
+        scenario.workload.reader.batch_size_eval = 2;
+        scenario.workload.evaluation.eval_time = TimeSpec::Constant { mean: 1.0 };
+        scenario.run().1.eval.unwrap()
+    };
+    let eval = evaluate(Semantics::Feedline);
+    assert_eq!(eval.au_percent, [Some(100.0)]);
+    assert_eq!(eval.throughput, [Some(3.5)]);
+    let eval = evaluate(Semantics::Dlio);
+    assert_eq!(eval.au_percent, [Some(50.0), Some(50.0)]);
+    assert_eq!(eval.throughput, [Some(2.0), Some(1.5)]);
+}
+
+#[test]
+fn q26_as_dlio_the_throughput_of_two_steps_is_zero() {
+    let (_, summary) = Scenario { semantics: Semantics::Dlio, ..Scenario::new(2) }.run();
+    assert_eq!(summary.train.unwrap().throughput, [Some(0.0)]);
+    let (_, summary) = Scenario::new(2).run();
+    assert_eq!(summary.train.unwrap().throughput, [None], "no value rather than a wrong one");
+    check_close(summary.strict.samples_per_s, 1.0);
+}
+
+#[test]
+fn q41_an_epoch_checkpoint_is_labelled_with_the_step_it_follows() {
+    let saved = |semantics| {
+        let mut scenario = Scenario { semantics, ..Scenario::new(3) };
+        scenario.workload.workflow.checkpoint = true;
+        let clock = Clock::simulated();
+        let checkpoints = Memory::new(clock.clone());
+        let out = tempfile::tempdir().unwrap();
+        let run = Run {
+            plan: Plan::new(&scenario.workload, 1, semantics).unwrap(),
+            workload: scenario.workload,
+            data: Arc::new(Memory::new(clock.clone())),
+            clock,
+            checkpoints: Arc::new(checkpoints.clone()),
+            stop: Arc::default(),
+            observer: Arc::new(Silent),
+            log_level: Level::Output,
+            random_seed: 0,
+            warnings: Vec::new(),
+        };
+        run.execute(&OutputFolder::claim(out.path(), Existing::Refuse).unwrap()).unwrap();
+        [3, 4].map(|step| {
+            checkpoints
+                .get(&format!("global_epoch1_step{step}/model_states-0.pt"))
+                .map(|bytes| bytes.len())
+        })
+    };
+    assert_eq!(saved(Semantics::Feedline), [Some(10_240), None]);
+    assert_eq!(saved(Semantics::Dlio), [None, Some(10_240)]);
+}
+
+#[test]
+fn a_stop_ends_the_run_after_the_step_and_keeps_what_was_measured() {
+    struct StopAfter(u64, Arc<AtomicBool>);
+    impl Observer for StopAfter {
+        fn stepping(&self, progress: Stepping) {
+            if progress.step == self.0 {
+                self.1.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut scenario = Scenario {
+        ranks: 2,
+        observer: Arc::new(StopAfter(3, Arc::clone(&stop))),
+        stop,
+        ..Scenario::new(20)
+    };
+    scenario.workload.train.epochs = 5;
+    let (outcome, summary) = scenario.run();
+    assert!(outcome.interrupted);
+    let epochs: Vec<_> = outcome.ranks.iter().map(|rank| rank.epochs.len()).collect();
+    assert_eq!(epochs, [1, 1]);
+    assert!((3..=4).contains(&summary.strict.steps), "{} steps", summary.strict.steps);
+}
