@@ -52,8 +52,8 @@ impl Generator<'_> {
     /// Writes the training files, then the evaluation files.
     pub(crate) fn run(&self) -> Result<Generated, BenchError> {
         let begin = self.clock.now();
-        let files_total = self.plan.train_files.total + self.plan.eval_files.total;
-        let bytes_total = self.check_room(files_total)?;
+        let files_total = self.files_total();
+        let bytes_total = self.check_room()?;
         for rule in [&self.plan.train_files, &self.plan.eval_files] {
             for number in 0..rule.subfolders.max(1) {
                 let mut folder = String::new();
@@ -98,13 +98,16 @@ impl Generator<'_> {
         }
     }
 
+    fn files_total(&self) -> u64 {
+        self.plan.train_files.total + self.plan.eval_files.total
+    }
+
     /// Bytes that the set takes, or an error if they cannot fit.
-    fn check_room(&self, files: u64) -> Result<u64, BenchError> {
+    pub(crate) fn check_room(&self) -> Result<u64, BenchError> {
         let mut sizes = SampleSizes::new(self.dataset);
-        let needed = (0..files).fold(0u64, |sum, index| {
+        let needed = (0..self.files_total()).fold(0u64, |sum, index| {
             sum.saturating_add(self.format.encoded_len(&self.spec(index, sizes.next_dims())))
         });
-        self.store.make_folder("")?;
         match self.store.free_bytes("")? {
             Some(free) if free < needed => {
                 Err(BenchError::NoSpace { folder: self.store.locate(""), needed, free })

@@ -52,7 +52,7 @@ pub use observer::{Generating, Level, Observer, Silent, Stepping};
 pub use outcome::{BlockOutcome, CheckpointOutcome, EpochOutcome, Outcome, RankOutcome};
 pub use own_results::{SCHEMA_VERSION, sample_order, semantics};
 pub use plan::{PhasePlan, Plan, Semantics};
-pub use run::Run;
+pub use run::{PreparedRun, Run};
 pub use sizes::SampleSizes;
 pub use summary::{Saves, Series, Strict, Summary};
 pub use verdict::{Cause, Report, Setting, Verdict};

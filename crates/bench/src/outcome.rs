@@ -39,7 +39,7 @@ pub struct RankOutcome {
     pub epochs: Vec<EpochOutcome>,
     /// What its training readers asked of the store.
     pub meter: Meter,
-    /// When its own work in the last training epoch was done, before it waited for others.
+    /// When its own part of its last training step was done, before it waited for others.
     pub done_ns: u64,
     pub(crate) steps: StepFile,
 }

@@ -53,7 +53,7 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> V
                 "files": made.files,
                 "bytes": made.bytes,
                 "seconds": seconds,
-                "MB_per_second": made.bytes as f64 / 1e6 / seconds,
+                "MB_per_second": (seconds > 0.0).then(|| made.bytes as f64 / 1e6 / seconds),
             })
         }),
         "warnings": outcome.warnings.iter().chain(&report.cautions).collect::<Vec<_>>(),

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::Clock;
+use feedline_formats::{Element, Format};
 use feedline_loader::DataSet;
 use feedline_ranks::{Ranks, ThreadRank};
 use feedline_store::Store;
 use feedline_workload::{Shuffle, Workload};
 
-use crate::discover::discover;
+use crate::discover::{Discovered, discover};
 use crate::error::BenchError;
 use crate::folder::OutputFolder;
 use crate::generate::{Generated, Generator};
@@ -48,42 +49,93 @@ pub struct Run {
     pub warnings: Vec<String>,
 }
 
+/// A run that has passed every check; nothing has been written yet.
+pub struct PreparedRun {
+    run: Run,
+    format: &'static dyn Format,
+    element: Element,
+    /// The files to read, if they are there already.
+    found: Option<Found>,
+}
+
+/// The files that a run reads.
+struct Found {
+    train: Discovered,
+    eval: Option<Discovered>,
+}
+
 impl Run {
-    /// Runs everything; the log goes to `folder`. An interrupted run is an outcome too; a failed one is an error.
-    pub fn execute(mut self, folder: &OutputFolder) -> Result<Outcome, BenchError> {
+    /// Checks what can be checked before the first byte is written: that this version can run the
+    /// workload, and that the data set is there or has room (Q31).
+    pub fn prepare(self) -> Result<PreparedRun, BenchError> {
         let format = support::format(&self.workload)?;
         let element = support::element(&self.workload)?;
-        let journal = self.journal(folder)?;
-        let start = Moment::now(&self.clock);
-        self.announce(&journal);
+        let mut prepared = PreparedRun { run: self, format, element, found: None };
+        let workflow = &prepared.run.workload.workflow;
+        if workflow.generate_data {
+            prepared.generator().check_room()?;
+        } else if workflow.train {
+            prepared.found = Some(prepared.run.find()?);
+        }
+        Ok(prepared)
+    }
+
+    fn find(&self) -> Result<Found, BenchError> {
+        let find = |rule, key| discover(&*self.data, rule, key);
+        let train = find(&self.plan.train_files, "dataset.num_subfolders_train")?;
+        let eval = match self.plan.eval {
+            Some(_) => Some(find(&self.plan.eval_files, "dataset.num_subfolders_eval")?),
+            None => None,
+        };
+        Ok(Found { train, eval })
+    }
+}
+
+impl PreparedRun {
+    /// Runs everything; the log goes to `folder`. An interrupted run is an outcome too; a failed
+    /// one is an error.
+    pub fn execute(mut self, folder: &OutputFolder) -> Result<Outcome, BenchError> {
+        let journal = self.run.journal(folder)?;
+        let start = Moment::now(&self.run.clock);
+        self.run.announce(&journal);
         let mut generated = None;
-        if self.workload.workflow.generate_data {
+        if self.run.workload.workflow.generate_data {
             journal.output("Starting data generation");
-            let generator = Generator {
-                clock: &self.clock,
-                store: &*self.data,
-                plan: &self.plan,
-                dataset: &self.workload.dataset,
-                format,
-                element,
-                seed: u64::from(self.workload.train.seed),
-                stop: &self.stop,
-                observer: &*self.observer,
-            };
-            let made = generator.run()?;
+            let made = self.generator().run()?;
             journal.output(&format!("Generation done: {} files, {} bytes", made.files, made.bytes));
             generated = Some(made);
         }
         let mut ranks = Vec::new();
-        if self.workload.workflow.train && !self.stop.load(Ordering::Relaxed) {
-            ranks = self.train(format, &journal, folder.path())?;
+        if self.run.workload.workflow.train && !self.run.stop.load(Ordering::Relaxed) {
+            let found = match self.found.take() {
+                Some(found) => found,
+                None => self.run.find()?,
+            };
+            ranks = self.run.train(self.format, found, &journal, folder.path())?;
         }
-        if !self.workload.dataset.keep_files && !self.workload.generate_only() {
-            self.data.remove_folder("")?;
+        let run = self.run;
+        if !run.workload.dataset.keep_files && !run.workload.generate_only() {
+            run.data.remove_folder("")?;
         }
-        Ok(self.outcome(start, generated, ranks))
+        Ok(run.outcome(start, generated, ranks))
     }
 
+    fn generator(&self) -> Generator<'_> {
+        Generator {
+            clock: &self.run.clock,
+            store: &*self.run.data,
+            plan: &self.run.plan,
+            dataset: &self.run.workload.dataset,
+            format: self.format,
+            element: self.element,
+            seed: u64::from(self.run.workload.train.seed),
+            stop: &self.run.stop,
+            observer: &*self.run.observer,
+        }
+    }
+}
+
+impl Run {
     fn journal(&self, folder: &OutputFolder) -> Result<Journal, BenchError> {
         let path = folder.path().join(&self.workload.output.log_file);
         Journal::create(&path, self.log_level, Arc::clone(&self.observer))
@@ -125,24 +177,23 @@ impl Run {
 
     fn train(
         &mut self,
-        format: &'static dyn feedline_formats::Format,
+        format: &'static dyn Format,
+        found: Found,
         journal: &Journal,
         out: &Path,
     ) -> Result<Vec<RankOutcome>, BenchError> {
-        let mut data_set = |rule, key| -> Result<DataSet, BenchError> {
-            let found = discover(&*self.data, rule, key)?;
-            if let Some(notice) = found.notice {
-                journal.plain(Level::Warning, &notice);
-                self.warnings.push(notice);
-            }
+        for notice in
+            [&found.train].into_iter().chain(&found.eval).filter_map(|f| f.notice.as_ref())
+        {
+            journal.plain(Level::Warning, notice);
+            self.warnings.push(notice.clone());
+        }
+        let data_set = |found: Discovered| {
             let (store, stop) = (Arc::clone(&self.data), Arc::clone(&self.stop));
-            Ok(DataSet { store, names: found.names, format, stop })
+            DataSet { store, names: found.names, format, stop }
         };
-        let train_data = data_set(&self.plan.train_files, "dataset.num_subfolders_train")?;
-        let eval_data = match self.plan.eval {
-            Some(_) => Some(data_set(&self.plan.eval_files, "dataset.num_subfolders_eval")?),
-            None => None,
-        };
+        let train_data = data_set(found.train);
+        let eval_data = found.eval.map(data_set);
         if self.workload.workflow.checkpoint {
             self.checkpoints.make_folder("")?;
         }

@@ -18,11 +18,6 @@ pub(crate) fn element(workload: &Workload) -> Result<Element, BenchError> {
 
 /// The format, if everything that the workload asks for can be done.
 pub(crate) fn format(workload: &Workload) -> Result<&'static dyn Format, BenchError> {
-    let name = workload.dataset.format.as_str();
-    let format = feedline_formats::find(name).ok_or_else(|| {
-        let known: Vec<_> = feedline_formats::FORMATS.iter().map(|format| format.name()).collect();
-        unsupported(format!("`dataset.format: {name}`"), format!("formats: {}", known.join(", ")))
-    })?;
     let reader = &workload.reader;
     let storage = workload.storage.storage_type;
     let model = &workload.model;
@@ -68,8 +63,16 @@ pub(crate) fn format(workload: &Workload) -> Result<&'static dyn Format, BenchEr
     ];
     match refused.into_iter().find(|(asked, ..)| *asked) {
         Some((_, what, instead)) => Err(unsupported(what, instead)),
-        None => Ok(format),
+        None => known_format(workload),
     }
+}
+
+fn known_format(workload: &Workload) -> Result<&'static dyn Format, BenchError> {
+    let name = workload.dataset.format.as_str();
+    feedline_formats::find(name).ok_or_else(|| {
+        let known: Vec<_> = feedline_formats::FORMATS.iter().map(|format| format.name()).collect();
+        unsupported(format!("`dataset.format: {name}`"), format!("formats: {}", known.join(", ")))
+    })
 }
 
 fn unsupported(what: String, instead: impl Into<String>) -> BenchError {

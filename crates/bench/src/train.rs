@@ -216,9 +216,7 @@ impl<'a> Trainer<'a> {
             let asked_ns = self.compute.next_ns();
             let mut step = self.compute(begin, &batch, asked_ns);
             let before = self.job.clock.now();
-            if running.steps + 1 == steps {
-                self.done_ns = before;
-            }
+            self.done_ns = before;
             let stop = self.agree_to_stop()?;
             step.peers_ns = self.job.clock.now() - before;
             self.record(&step, &batch, running)?;

@@ -145,7 +145,10 @@ impl Report {
             quick,
             verdict,
             cautions: cautions(outcome, summary, setting),
-            next_step: next_step(&verdict, setting, cached),
+            next_step: match outcome.interrupted {
+                true => "let it run to its end for numbers that can be compared".into(),
+                false => next_step(&verdict, setting, cached),
+            },
         }
     }
 }

@@ -74,7 +74,7 @@ impl Scenario {
             warnings: Vec::new(),
         };
         let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
-        let outcome = run.execute(&folder).unwrap();
+        let outcome = run.prepare().unwrap().execute(&folder).unwrap();
         let summary = Summary::new(&outcome);
         (outcome, summary)
     }
@@ -345,7 +345,8 @@ fn q41_an_epoch_checkpoint_is_labelled_with_the_step_it_follows() {
             random_seed: 0,
             warnings: Vec::new(),
         };
-        run.execute(&OutputFolder::claim(out.path(), Existing::Refuse).unwrap()).unwrap();
+        let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
+        run.prepare().unwrap().execute(&folder).unwrap();
         [3, 4].map(|step| {
             checkpoints
                 .get(&format!("global_epoch1_step{step}/model_states-0.pt"))

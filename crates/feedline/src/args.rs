@@ -1,0 +1,114 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Is my training fed, and if not, who is starving it?
+#[derive(Debug, Parser)]
+#[command(name = "feedline", version, about, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a DLIO workload: make the data, train on emulated accelerators, say how busy they were
+    Run(RunArgs),
+    /// List the shipped workloads, or print one
+    Workloads {
+        /// Print this workload's YAML
+        name: Option<String>,
+    },
+    /// Say what a metric means, how it is computed and what it leaves out
+    Explain {
+        /// A name from summary.json; without it, all names
+        metric: Option<String>,
+    },
+    /// Print a reference page in Markdown
+    #[command(hide = true)]
+    Reference {
+        /// Which page
+        page: Page,
+    },
+}
+
+/// A generated page of the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Page {
+    /// The command line
+    Cli,
+    /// Every key of a workload file
+    WorkloadKeys,
+    /// Every metric
+    Metrics,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  feedline run unet3d_h100 --quick
+  feedline run unet3d_h100 --accelerators 4 --data /mnt/data --generate
+  feedline run my_workload.yaml --set reader.read_threads=8 --epochs 2 --require au
+  feedline run workload=unet3d_h100 ++workload.dataset.data_folder=/mnt/data
+
+Exit codes: 0 it ran, 1 a --require was missed, 2 error, 130 stopped by Ctrl-C (results written).";
+
+/// Arguments of `feedline run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// A shipped workload or a YAML file, then overrides in Hydra's grammar (a.b=v, +a.b=v,
+    /// ++a.b=v, ~a.b, workload=NAME, hydra.run.dir=DIR)
+    #[arg(value_name = "WORKLOAD | OVERRIDE", required = true)]
+    pub(crate) words: Vec<String>,
+    /// Emulated accelerators (ranks), as threads of this process
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) accelerators: u32,
+    /// Folder of the data set [default: dataset.data_folder of the workload]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) data: Option<String>,
+    /// Folder for the results [default: feedline_results/WORKLOAD/DATE]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace results that an earlier run left in the output folder
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Epochs to train
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) epochs: Option<u32>,
+    /// Set a key of the workload, e.g. reader.read_threads=8; may be repeated
+    #[arg(short, long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Make the data set first
+    #[arg(short, long)]
+    pub(crate) generate: bool,
+    /// Make the data set and stop
+    #[arg(long)]
+    pub(crate) generate_only: bool,
+    /// A look in well under a minute: about 2 GiB of data, made if missing, few steps; samples and
+    /// the rate they are needed at are kept. Not comparable with full runs
+    #[arg(short, long)]
+    pub(crate) quick: bool,
+    /// Do as DLIO does, faults included: its read order, its trimming, its metric quirks
+    #[arg(long)]
+    pub(crate) as_dlio: bool,
+    /// Treat warnings about the workload (unknown keys, keys without effect) as errors
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Exit with 1 unless this holds: `au` (the workload's own target), or METRIC>=NUMBER,
+    /// METRIC<=NUMBER with a name from `feedline explain`; may be repeated
+    #[arg(long, value_name = "REQUIREMENT")]
+    pub(crate) require: Vec<String>,
+    /// A folder with workload/NAME.yaml files, searched after the shipped workloads
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config_dir: Option<PathBuf>,
+    /// Print one JSON object instead of the screen
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}

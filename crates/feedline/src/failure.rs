@@ -1,0 +1,56 @@
+//! How errors reach the user: one line, the chain of causes, one hint.
+
+use std::process::ExitCode;
+
+use feedline_bench::BenchError;
+use feedline_workload::WorkloadError;
+
+/// The run ended with an error.
+pub(crate) const ERROR: u8 = 2;
+/// A requirement was missed.
+pub(crate) const MISSED: u8 = 1;
+/// The run was stopped by a signal and wrote what it had.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// An error with something to type.
+#[derive(Debug)]
+struct Hinted {
+    message: String,
+    hint: String,
+}
+
+/// An error that the command itself found, with something to type.
+pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Hinted { message: message.into(), hint: hint.into() })
+}
+
+impl std::fmt::Display for Hinted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Hinted {}
+
+/// Prints an error and gives the exit code for it.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    print(error);
+    ExitCode::from(ERROR)
+}
+
+/// Prints an error with its hint.
+pub(crate) fn print(error: &anyhow::Error) {
+    eprintln!("error: {error:#}");
+    if let Some(hint) = hint(error) {
+        eprintln!("hint: {hint}");
+    }
+}
+
+fn hint(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        let bench = || cause.downcast_ref::<BenchError>().and_then(BenchError::hint);
+        let workload = || cause.downcast_ref::<WorkloadError>().and_then(WorkloadError::hint);
+        let own = || cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone());
+        bench().or_else(workload).or_else(own)
+    })
+}

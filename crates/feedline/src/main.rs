@@ -1,0 +1,42 @@
+//! The `feedline` command: arguments, progress, printing, exit codes. What it prints is made
+//! elsewhere; this is the one place that writes to a terminal or chooses an exit code.
+//!
+//! Started under the name `dlio_benchmark` (a link to the binary) it is DLIO: see [`dlio`].
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command prints")]
+
+mod args;
+mod dlio;
+mod failure;
+mod launcher;
+mod progress;
+mod quick;
+mod request;
+mod require;
+mod run;
+mod show;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Command};
+
+/// The name under which the command takes DLIO's command line.
+const DLIO_NAME: &str = "dlio_benchmark";
+
+fn main() -> ExitCode {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&program).file_name().and_then(OsStr::to_str).unwrap_or_default();
+    if name == DLIO_NAME {
+        return dlio::main(std::env::args().skip(1).collect());
+    }
+    let result = match Args::parse().command {
+        Command::Run(run) => run::main(&run),
+        Command::Workloads { name } => show::workloads(name.as_deref()),
+        Command::Explain { metric } => show::explain(metric.as_deref()),
+        Command::Reference { page } => show::reference(page),
+    };
+    result.unwrap_or_else(|error| failure::report(&error))
+}

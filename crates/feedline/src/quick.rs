@@ -1,0 +1,131 @@
+//! `--quick`: a workload cut down to about 2 GiB and well under a minute.
+//!
+//! Samples keep their size and every accelerator keeps its demand: where a batch must shrink so
+//! that a few steps fit, the computation shrinks with it. Everything else that takes long is cut.
+//! The result is a list of overrides, so the run's own record shows what was done.
+
+use feedline_workload::{TimeSpec, Workload};
+
+const DATA_BYTES: f64 = (2u64 << 30) as f64;
+const EPOCHS: u32 = 2;
+/// Steps an epoch that the data should allow.
+const STEPS: u64 = 4;
+/// Emulated computation of the whole run.
+const COMPUTE_SECONDS: f64 = 15.0;
+
+/// The overrides that make `workload` quick on `ranks` ranks.
+pub(crate) fn overrides(workload: &Workload, ranks: u32) -> Vec<String> {
+    let (dataset, reader) = (&workload.dataset, &workload.reader);
+    let ranks = u64::from(ranks);
+    let sample_bytes = match dataset.record_dims.as_slice() {
+        [] => dataset.record_length_bytes.max(1.0) * dataset.record_element_size_bytes() as f64,
+        dims => (dims.iter().product::<u64>() * dataset.record_element_size_bytes()) as f64,
+    };
+    let room = ((DATA_BYTES / sample_bytes) as u64).max(1);
+    let per_file = dataset.num_samples_per_file.min(room);
+    let files = dataset.num_files_train.min((room / per_file).max(1)).max(ranks.div_ceil(per_file));
+    let samples = files * per_file;
+    let batch = reader.batch_size.min((samples / (ranks * STEPS)).max(1));
+    let scale = batch as f64 / reader.batch_size as f64;
+    let epochs = workload.train.epochs.min(EPOCHS);
+    let compute = workload.train.computation_time.mean_seconds().abs() * scale;
+    let fitting = (COMPUTE_SECONDS / f64::from(epochs) / compute.max(1e-6)) as u64;
+    let available = samples / (batch * ranks);
+    let asked = workload.train.total_training_steps.unwrap_or(u64::MAX);
+    let steps = available.min(fitting.max(STEPS)).min(asked);
+
+    let mut list = vec![
+        format!("dataset.num_files_train={files}"),
+        format!("dataset.num_samples_per_file={per_file}"),
+        format!("train.epochs={epochs}"),
+        format!("train.total_training_steps={steps}"),
+        "workflow.checkpoint=False".to_owned(),
+    ];
+    if batch < reader.batch_size {
+        list.push(format!("reader.batch_size={batch}"));
+        list.extend(scaled_time(&workload.train.computation_time, scale));
+    }
+    if dataset.num_files_eval > 0 {
+        let wanted = (reader.batch_size_eval * ranks * STEPS).div_ceil(per_file);
+        list.push(format!("dataset.num_files_eval={}", dataset.num_files_eval.min(wanted)));
+    }
+    list
+}
+
+/// Overrides that multiply a computation time by `scale`.
+fn scaled_time(time: &TimeSpec, scale: f64) -> Vec<String> {
+    let key = "train.computation_time";
+    let set = |pairs: &[(&str, f64)]| {
+        pairs.iter().map(|(name, value)| format!("{key}.{name}={}", value * scale)).collect()
+    };
+    match *time {
+        TimeSpec::Constant { mean } => vec![format!("{key}={}", mean * scale)],
+        TimeSpec::Normal { mean, stdev } => set(&[("mean", mean), ("stdev", stdev)]),
+        TimeSpec::Uniform { min, max } => set(&[("min", min), ("max", max)]),
+        TimeSpec::Gamma { scale: unit, .. } | TimeSpec::Exponential { scale: unit } => {
+            set(&[("scale", unit)])
+        }
+        TimeSpec::Poisson { .. } => Vec::new(), // Whole seconds do not scale.
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unet3d(batch: u64) -> Workload {
+        let mut workload = Workload::default();
+        workload.dataset.num_files_train = 168;
+        workload.dataset.record_length_bytes = 146_600_628.0;
+        workload.reader.batch_size = batch;
+        workload.train.epochs = 5;
+        workload.train.computation_time = TimeSpec::Constant { mean: 0.35 };
+        workload
+    }
+
+    #[test]
+    fn files_and_batch_shrink_and_the_demand_stays() {
+        // 2 GiB / 146.6 MB = 14 files; 4 steps of 3; 0.35 s * 3 / 7 = 0.15 s.
+        let list = overrides(&unet3d(7), 1);
+        assert_eq!(
+            list,
+            [
+                "dataset.num_files_train=14",
+                "dataset.num_samples_per_file=1",
+                "train.epochs=2",
+                "train.total_training_steps=4",
+                "workflow.checkpoint=False",
+                "reader.batch_size=3",
+                &format!("train.computation_time={}", 0.35 * (3.0 / 7.0)),
+            ]
+        );
+    }
+
+    #[test]
+    fn every_rank_gets_a_sample() {
+        let list = overrides(&unet3d(7), 20);
+        assert!(list.contains(&"dataset.num_files_train=20".to_owned()), "{list:?}");
+        assert!(list.contains(&"reader.batch_size=1".to_owned()), "{list:?}");
+    }
+
+    #[test]
+    fn a_file_larger_than_the_limit_loses_samples() {
+        let mut workload = unet3d(1);
+        workload.dataset.num_files_train = 1;
+        workload.dataset.num_samples_per_file = 1024;
+        workload.dataset.record_length_bytes = 671_088_640.0;
+        let list = overrides(&workload, 1);
+        assert_eq!(list[..2], ["dataset.num_files_train=1", "dataset.num_samples_per_file=3"]);
+    }
+
+    #[test]
+    fn small_workloads_keep_their_batch() {
+        let mut workload = unet3d(4);
+        workload.dataset.record_length_bytes = 4096.0;
+        workload.train.computation_time = TimeSpec::Constant { mean: 1.0 };
+        let list = overrides(&workload, 1);
+        assert!(list.contains(&"dataset.num_files_train=168".to_owned()));
+        assert!(list.contains(&"train.total_training_steps=7".to_owned()), "{list:?}");
+        assert!(!list.iter().any(|item| item.starts_with("reader.batch_size")));
+    }
+}

@@ -1,0 +1,115 @@
+//! From words on a command line to a checked workload.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use feedline_bench::{Plan, Semantics};
+use feedline_workload::{
+    BUILT_IN, Composed, Override, RunPaths, Source, Workload, WorkloadError, compose, presets,
+    resolve,
+};
+
+use crate::failure;
+
+/// A workload that has passed every check that needs no file.
+pub(crate) struct Request {
+    pub(crate) composed: Composed,
+    pub(crate) workload: Workload,
+    pub(crate) plan: Plan,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Where the text of a workload comes from.
+pub(crate) struct Text {
+    pub(crate) name: String,
+    pub(crate) origin: String,
+    pub(crate) yaml: String,
+}
+
+/// Finds a workload by name among the shipped ones, then in `config_dir/workload/`, or by path.
+pub(crate) fn find(name: &str, config_dir: Option<&Path>) -> anyhow::Result<Text> {
+    if let Some(preset) = presets::find(name) {
+        let origin = BUILT_IN.to_owned();
+        return Ok(Text { name: name.to_owned(), origin, yaml: preset.yaml.to_owned() });
+    }
+    if let Some(folder) = config_dir {
+        let path = folder.join("workload").join(format!("{name}.yaml"));
+        if path.is_file() {
+            return read(&path);
+        }
+    }
+    let path = Path::new(name);
+    if path.is_file() {
+        return read(path);
+    }
+    let looks_like_path = name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml");
+    if looks_like_path {
+        return Err(failure::hinted(
+            format!("{name}: no such workload file"),
+            "`feedline workloads` lists the shipped workloads",
+        ));
+    }
+    let near = presets::nearest(name);
+    let hint = match near.as_slice() {
+        [] => "`feedline workloads` lists all".to_owned(),
+        near => format!("did you mean {}? `feedline workloads` lists all", near.join(", ")),
+    };
+    Err(failure::hinted(format!("no workload is called `{name}`"), hint))
+}
+
+fn read(path: &Path) -> anyhow::Result<Text> {
+    let origin = path.display().to_string();
+    let yaml = fs::read_to_string(path).with_context(|| format!("{origin}: cannot be read"))?;
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    Ok(Text { name: stem.unwrap_or_else(|| origin.clone()), origin, yaml })
+}
+
+impl Request {
+    /// Composes, types, checks and plans.
+    pub(crate) fn new(
+        text: &Text,
+        overrides: &[Override],
+        ranks: u32,
+        semantics: Semantics,
+    ) -> anyhow::Result<Self> {
+        let composed = composed(text, overrides)?;
+        let resolved = resolve(&composed)?;
+        let mut warnings: Vec<_> = resolved.warnings.iter().map(ToString::to_string).collect();
+        let remarks = feedline_workload::check(&resolved.workload, ranks)?;
+        warnings.extend(remarks.iter().map(ToString::to_string));
+        let plan = Plan::new(&resolved.workload, ranks, semantics)?;
+        Ok(Self { composed, workload: resolved.workload, plan, warnings })
+    }
+
+    /// The folder of the data set: `data_folder` below `storage_root`, unless it is absolute.
+    pub(crate) fn data_folder(&self) -> PathBuf {
+        Path::new(&self.workload.storage.storage_root).join(&self.workload.dataset.data_folder)
+    }
+
+    /// The three files that Hydra leaves, as names below `run_dir` and their text.
+    pub(crate) fn hydra_files(&self, run_dir: &Path) -> Vec<(String, String)> {
+        let folder = match self.composed.hydra.output_subdir.as_deref() {
+            None => feedline_workload::DEFAULT_OUTPUT_SUBDIR,
+            Some("") => return Vec::new(),
+            Some(name) => name,
+        };
+        let cwd = std::env::current_dir().unwrap_or_default();
+        let run_dir = std::path::absolute(run_dir).unwrap_or_else(|_| run_dir.to_owned());
+        let paths = RunPaths { run_dir: &run_dir.to_string_lossy(), cwd: &cwd.to_string_lossy() };
+        [
+            ("config.yaml", self.composed.config_yaml()),
+            ("overrides.yaml", self.composed.overrides_yaml()),
+            ("hydra.yaml", self.composed.hydra_yaml(paths)),
+        ]
+        .into_iter()
+        .map(|(name, text)| (format!("{folder}/{name}"), text))
+        .collect()
+    }
+}
+
+/// The composed tree alone.
+pub(crate) fn composed(text: &Text, overrides: &[Override]) -> Result<Composed, WorkloadError> {
+    let source = Source { name: &text.name, origin: &text.origin, text: &text.yaml };
+    compose(source, overrides, &|format| jiff::Zoned::now().strftime(format).to_string())
+}

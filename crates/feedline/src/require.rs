@@ -1,0 +1,110 @@
+//! `--require`: metrics that a run must reach.
+
+use serde_json::Value;
+
+use crate::failure;
+
+/// One requirement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Requirement {
+    /// The workload's own target for the utilisation.
+    Target,
+    /// A bound on a metric.
+    Bound { metric: String, at_least: bool, bound: f64 },
+}
+
+impl Requirement {
+    /// Reads `au`, `METRIC>=NUMBER` or `METRIC<=NUMBER`.
+    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
+        if text == "au" {
+            return Ok(Self::Target);
+        }
+        let hint = "use `au`, METRIC>=NUMBER or METRIC<=NUMBER with a name from `feedline explain`";
+        let wrong = || failure::hinted(format!("--require {text}: not a requirement"), hint);
+        let (at_least, (metric, bound)) = match text.split_once(">=") {
+            Some(sides) => (true, sides),
+            None => (false, text.split_once("<=").ok_or_else(wrong)?),
+        };
+        let (metric, bound) = (metric.trim(), bound.trim().parse().map_err(|_| wrong())?);
+        if !is_known(metric) {
+            let message = format!("--require {text}: no metric is called `{metric}`");
+            return Err(failure::hinted(message, "`feedline explain` lists all names"));
+        }
+        Ok(Self::Bound { metric: metric.to_owned(), at_least, bound })
+    }
+
+    /// `None` if `summary` meets it, else what is missing.
+    pub(crate) fn missed(&self, summary: &Value) -> Option<String> {
+        match self {
+            Self::Target => {
+                let metric = &summary["metric"];
+                let met = metric["train_au_meet_expectation"] == "success";
+                let au = metric["train_au_mean_percentage"].as_f64();
+                (!met).then(|| format!("train_au_mean_percentage is {}", show(au)))
+            }
+            Self::Bound { metric, at_least, bound } => {
+                let value = look_up(summary, metric);
+                let met = value.is_some_and(|v| if *at_least { v >= *bound } else { v <= *bound });
+                let sign = if *at_least { ">=" } else { "<=" };
+                (!met).then(|| format!("{metric} is {}, required {sign} {bound}", show(value)))
+            }
+        }
+    }
+}
+
+fn show(value: Option<f64>) -> String {
+    value.map_or("not known".to_owned(), |value| format!("{value:.4}"))
+}
+
+/// Whether there is such a metric; `storage.read.calls` is one by way of `storage.OP.calls`.
+fn is_known(metric: &str) -> bool {
+    let general = match metric.strip_prefix("storage.").and_then(|rest| rest.split_once('.')) {
+        Some((_, rest)) => format!("storage.OP.{rest}"),
+        None => metric.to_owned(),
+    };
+    feedline_bench::explain::explain(&general).is_some()
+}
+
+/// The number of that name below `metric` or below `feedline`.
+fn look_up(summary: &Value, metric: &str) -> Option<f64> {
+    summary["metric"][metric].as_f64().or_else(|| {
+        let path = format!("/feedline/{}", metric.replace('.', "/"));
+        summary.pointer(&path)?.as_f64()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_are_met_or_say_what_is_missing() {
+        let summary = serde_json::json!({
+            "metric": {"train_au_mean_percentage": 41.5, "train_au_meet_expectation": "fail"},
+            "feedline": {"storage": {"read": {"calls": 7}}, "au_strict_percentage": null},
+        });
+        let missed = |text| Requirement::parse(text).unwrap().missed(&summary);
+        assert_eq!(missed("au"), Some("train_au_mean_percentage is 41.5000".into()));
+        assert_eq!(missed("train_au_mean_percentage>=41.5"), None);
+        assert_eq!(missed("storage.read.calls<=7"), None);
+        assert_eq!(
+            missed("storage.read.calls <= 6"),
+            Some("storage.read.calls is 7.0000, required <= 6".into())
+        );
+        assert_eq!(
+            missed("au_strict_percentage>=1"),
+            Some("au_strict_percentage is not known, required >= 1".into())
+        );
+    }
+
+    #[test]
+    fn what_is_no_requirement_is_refused() {
+        let refused = |text| Requirement::parse(text).unwrap_err().to_string();
+        assert_eq!(refused("fast"), "--require fast: not a requirement");
+        assert_eq!(
+            refused("au_strict_percentage>=x"),
+            "--require au_strict_percentage>=x: not a requirement"
+        );
+        assert_eq!(refused("speed>=1"), "--require speed>=1: no metric is called `speed`");
+    }
+}

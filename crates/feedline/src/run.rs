@@ -1,0 +1,266 @@
+//! `feedline run`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
+use feedline_bench::{
+    Existing, Level, NameRule, Observer, Outcome, OutputFolder, Report, Run, Semantics, Summary,
+    discover, results,
+};
+use feedline_clock::Clock;
+use feedline_report::units;
+use feedline_store::{Mode, Posix, Store};
+use feedline_workload::Override;
+use serde_json::Value;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::args::RunArgs;
+use crate::failure;
+use crate::progress::Progress;
+use crate::request::{self, Request, Text};
+use crate::require::Requirement;
+use crate::{launcher, quick, show};
+
+/// Runs a workload as the arguments say.
+pub(crate) fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    launcher::refuse_many()?;
+    let requirements =
+        args.require.iter().map(|text| Requirement::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut request = request(args)?;
+    for warning in &request.warnings {
+        eprintln!("warning: {warning}");
+    }
+    if args.strict && !request.warnings.is_empty() {
+        let found = units::counted(request.warnings.len() as u64, "warning");
+        return Err(failure::hinted(
+            format!("{found} about the workload, and --strict was given"),
+            "mend the keys named above, or leave --strict out",
+        ));
+    }
+    if args.dry_run {
+        return show::plan(&request);
+    }
+    let out = out_folder(args, &request);
+    let existing = if args.overwrite { Existing::Replace } else { Existing::Refuse };
+    if args.quick && request.workload.workflow.generate_data && data_is_there(&request) {
+        request.workload.workflow.generate_data = false;
+    }
+    let settings = Settings {
+        out: &out,
+        run_dir: &out,
+        existing,
+        log_level: Level::Output,
+        quick: args.quick,
+    };
+    let done = execute(request, &settings, Arc::new(Progress::new()))?;
+    show::result(&done, args.json)?;
+    Ok(exit_code(&done, &requirements))
+}
+
+/// A finished run and everything that was worked out about it.
+pub(crate) struct Done {
+    pub(crate) outcome: Outcome,
+    pub(crate) summary: Summary,
+    pub(crate) report: Report,
+    pub(crate) json: Value,
+    pub(crate) folder: PathBuf,
+}
+
+fn exit_code(done: &Done, requirements: &[Requirement]) -> ExitCode {
+    let missed: Vec<_> = requirements.iter().filter_map(|r| r.missed(&done.json)).collect();
+    for text in &missed {
+        eprintln!("missed: {text}");
+    }
+    if done.outcome.interrupted {
+        eprintln!("stopped: the results so far are in {}", done.folder.display());
+        return ExitCode::from(failure::INTERRUPTED);
+    }
+    ExitCode::from(if missed.is_empty() { 0 } else { failure::MISSED })
+}
+
+fn request(args: &RunArgs) -> anyhow::Result<Request> {
+    let is_override = |word: &&String| word.contains('=') || word.starts_with(['~', '+']);
+    let (words, names): (Vec<_>, Vec<_>) = args.words.iter().partition(is_override);
+    let mut overrides = parse_all(&words)?;
+    let chosen = overrides.iter().filter_map(Override::workload_choice).next_back();
+    let name = match (names.as_slice(), chosen) {
+        ([name], None) => (*name).clone(),
+        ([], Some(name)) => name.to_owned(),
+        ([], None) => {
+            return Err(failure::hinted(
+                "no workload was named",
+                "feedline run NAME, or workload=NAME",
+            ));
+        }
+        ([first, ..], _) => {
+            let second = names.get(1).map(|name| name.as_str());
+            let also = second.or(chosen).unwrap_or_default();
+            return Err(failure::hinted(
+                format!("two workloads were named: {first} and {also}"),
+                "name one; overrides have the form key=value",
+            ));
+        }
+    };
+    let text = request::find(&name, args.config_dir.as_deref())?;
+    overrides.extend(flag_overrides(args)?);
+    if args.quick {
+        overrides.extend(quick_overrides(args, &text, &overrides)?);
+    }
+    let semantics = if args.as_dlio { Semantics::Dlio } else { Semantics::Feedline };
+    Request::new(&text, &overrides, args.accelerators, semantics)
+}
+
+fn parse_all(words: &[impl AsRef<str>]) -> anyhow::Result<Vec<Override>> {
+    Ok(words
+        .iter()
+        .map(|word| Override::parse_friendly(word.as_ref()))
+        .collect::<Result<Vec<_>, _>>()?)
+}
+
+/// What the flags say, as overrides, so that the run's record shows it.
+fn flag_overrides(args: &RunArgs) -> anyhow::Result<Vec<Override>> {
+    let mut words = Vec::new();
+    if let Some(folder) = &args.data {
+        words.push(format!("dataset.data_folder={}", quoted(folder)));
+    }
+    if let Some(epochs) = args.epochs {
+        words.push(format!("train.epochs={epochs}"));
+    }
+    if args.generate || args.generate_only {
+        words.push("workflow.generate_data=True".to_owned());
+    }
+    if args.generate_only {
+        for phase in ["train", "evaluation", "checkpoint"] {
+            words.push(format!("workflow.{phase}=False"));
+        }
+    }
+    words.extend(args.set.iter().cloned());
+    parse_all(&words)
+}
+
+/// A value that the override grammar takes as this very text.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+/// Cuts the workload down; the user's own overrides come after and win.
+fn quick_overrides(
+    args: &RunArgs,
+    text: &Text,
+    overrides: &[Override],
+) -> anyhow::Result<Vec<Override>> {
+    let full = feedline_workload::resolve(&request::composed(text, overrides)?)?.workload;
+    let mut words = quick::overrides(&full, args.accelerators);
+    words.push("workflow.generate_data=True".to_owned());
+    if args.data.is_none() {
+        let folder = format!("{}_quick", full.dataset.data_folder);
+        words.push(format!("dataset.data_folder={}", quoted(&folder)));
+    }
+    let given = |word: &String| {
+        let key = word.split('=').next().unwrap_or(word);
+        args.set.iter().any(|set| set.trim_start_matches('+').starts_with(&format!("{key}=")))
+            || (key == "train.epochs" && args.epochs.is_some())
+    };
+    words.retain(|word| !given(word));
+    parse_all(&words)
+}
+
+/// True if every file that the run reads is there already.
+fn data_is_there(request: &Request) -> bool {
+    let store = Posix::new(request.data_folder(), Mode::Buffered);
+    let complete = |rule: &NameRule, key| {
+        rule.total == 0 || discover(&store, rule, key).is_ok_and(|found| found.notice.is_none())
+    };
+    complete(&request.plan.train_files, "dataset.num_subfolders_train")
+        && complete(&request.plan.eval_files, "dataset.num_subfolders_eval")
+}
+
+/// Where the results go: `--out`, `output.folder`, `hydra.run.dir`, or a folder named by the time.
+fn out_folder(args: &RunArgs, request: &Request) -> PathBuf {
+    let named = args.out.clone();
+    let configured = || request.workload.output.folder.clone().map(PathBuf::from);
+    let hydra = || request.composed.hydra.run_dir.clone().map(PathBuf::from);
+    named.or_else(configured).or_else(hydra).unwrap_or_else(|| {
+        let date = jiff::Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string();
+        let folder = Path::new("feedline_results").join(&request.composed.name).join(&date);
+        let taken = |n: &u32| folder.with_file_name(format!("{date}-{n}")).exists();
+        match folder.exists() {
+            false => folder,
+            true => {
+                let free = (2..).find(|n| !taken(n)).expect("numbers do not run out");
+                folder.with_file_name(format!("{date}-{free}"))
+            }
+        }
+    })
+}
+
+/// How a run is to be recorded.
+pub(crate) struct Settings<'a> {
+    /// Where the results go.
+    pub(crate) out: &'a Path,
+    /// Where Hydra's files go.
+    pub(crate) run_dir: &'a Path,
+    pub(crate) existing: Existing,
+    pub(crate) log_level: Level,
+    pub(crate) quick: bool,
+}
+
+/// Runs and writes every result file.
+pub(crate) fn execute(
+    request: Request,
+    settings: &Settings<'_>,
+    observer: Arc<dyn Observer>,
+) -> anyhow::Result<Done> {
+    let stop = stop_on_signals()?;
+    let mode = if request.workload.reader.odirect { Mode::Direct } else { Mode::Buffered };
+    let data: Arc<dyn Store> = Arc::new(Posix::new(request.data_folder(), mode));
+    let checkpoints = Path::new(&request.workload.checkpoint.checkpoint_folder);
+    let run = Run {
+        plan: request.plan.clone(),
+        workload: request.workload.clone(),
+        clock: Clock::real(),
+        data,
+        checkpoints: Arc::new(Posix::new(checkpoints, Mode::Buffered)),
+        stop,
+        observer,
+        log_level: settings.log_level,
+        random_seed: random_seed()?,
+        warnings: request.warnings.clone(),
+    };
+    let run = run.prepare()?;
+    let folder = OutputFolder::claim(settings.out, settings.existing)?;
+    for (name, text) in request.hydra_files(settings.run_dir) {
+        folder.write_at(&settings.run_dir.join(name), |file| file.write_all(text.as_bytes()))?;
+    }
+    let outcome = run.execute(&folder)?;
+    let summary = Summary::new(&outcome);
+    let report =
+        Report::new(&request.composed.name, &request.workload, settings.quick, &outcome, &summary);
+    results::write(&folder, &outcome, &summary, &report)?;
+    let json = results::summary_json(&outcome, &summary, &report);
+    Ok(Done { outcome, summary, report, json, folder: settings.out.to_owned() })
+}
+
+/// The first signal asks the run to stop, the second ends the process.
+fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let code = i32::from(failure::INTERRUPTED);
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .context("cannot listen for signals")?;
+    }
+    Ok(stop)
+}
+
+/// A seed that differs from run to run.
+fn random_seed() -> anyhow::Result<u64> {
+    let mut bytes = [0; 8];
+    let mut source =
+        std::fs::File::open("/dev/urandom").context("/dev/urandom: cannot be opened")?;
+    std::io::Read::read_exact(&mut source, &mut bytes).context("/dev/urandom: cannot be read")?;
+    Ok(u64::from_le_bytes(bytes))
+}

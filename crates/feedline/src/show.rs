@@ -1,0 +1,108 @@
+//! What goes to stdout.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+use feedline_bench::explain;
+use feedline_report::{Style, screen};
+use feedline_workload::presets;
+use serde_json::json;
+
+use crate::args::{Args, Page};
+use crate::failure;
+use crate::request::{self, Request};
+use crate::run::Done;
+
+/// Width of a page that does not go to a terminal.
+const PAGE_WIDTH: usize = 100;
+
+/// The shipped workloads, or one of them.
+pub(crate) fn workloads(name: Option<&str>) -> anyhow::Result<ExitCode> {
+    let text = match name {
+        Some(name) => request::find(name, None)?.yaml,
+        None => feedline_report::workloads::table(presets::presets(), style()),
+    };
+    print(&text)
+}
+
+/// One metric, or the list of all.
+pub(crate) fn explain(metric: Option<&str>) -> anyhow::Result<ExitCode> {
+    let text = match metric {
+        None => feedline_report::explain::index(style()),
+        Some(name) => {
+            let found = explain::explain(name).ok_or_else(|| {
+                let message = format!("no metric is called `{name}`");
+                failure::hinted(message, "`feedline explain` lists all names")
+            })?;
+            feedline_report::explain::metric(found, style())
+        }
+    };
+    print(&text)
+}
+
+/// A generated reference page.
+pub(crate) fn reference(page: Page) -> anyhow::Result<ExitCode> {
+    print(&match page {
+        Page::Cli => cli_markdown(),
+        Page::WorkloadKeys => feedline_workload::keys_markdown(),
+        Page::Metrics => explain::metrics_markdown(),
+    })
+}
+
+/// What a run would do.
+pub(crate) fn plan(request: &Request) -> anyhow::Result<ExitCode> {
+    print(&feedline_report::plan::plan(&request.plan, &request.workload, style()))
+}
+
+/// The end of a run: one screen, or one JSON object.
+pub(crate) fn result(done: &Done, as_json: bool) -> anyhow::Result<ExitCode> {
+    let folder = done.folder.display().to_string();
+    if as_json {
+        let object = json!({
+            "feedline_schema": feedline_bench::SCHEMA_VERSION,
+            "results": folder,
+            "summary": done.json,
+        });
+        return print(&serde_json::to_string_pretty(&object)?);
+    }
+    print(&screen::screen(&done.outcome, &done.summary, &done.report, &folder, style()))
+}
+
+/// The command line as a page: every command's own help.
+fn cli_markdown() -> String {
+    let mut page = String::from(
+        "# Command line\n\nThe help of every command, as `feedline COMMAND --help` prints it.\n",
+    );
+    let mut root = Args::command().term_width(PAGE_WIDTH);
+    root.build();
+    for command in std::iter::once(root.clone()).chain(root.get_subcommands().cloned()) {
+        if command.is_hide_set() || command.get_name() == "help" {
+            continue;
+        }
+        let mut command = command.term_width(PAGE_WIDTH);
+        let name = command.get_bin_name().unwrap_or("feedline").to_owned();
+        page.push_str(&format!("\n## {name}\n\n```text\n{}```\n", command.render_long_help()));
+    }
+    page
+}
+
+/// Writes to stdout; a reader that has gone away is not an error.
+pub(crate) fn print(text: &str) -> anyhow::Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    let written = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn style() -> Style {
+    let terminal = io::stdout().is_terminal();
+    let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let width = match terminal_size::terminal_size() {
+        Some((terminal_size::Width(columns), _)) if terminal => usize::from(columns),
+        _ => PAGE_WIDTH,
+    };
+    Style { width, color }
+}

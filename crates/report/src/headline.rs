@@ -1,0 +1,80 @@
+//! The first line of the last screen: the verdict.
+
+use feedline_bench::Verdict;
+
+use crate::shown::Shown;
+use crate::style::{Ink, Style};
+use crate::{units, wrap};
+
+/// A verdict in words. The marked ones stand at its beginning.
+struct Headline {
+    text: String,
+    marked: Vec<(&'static str, Ink)>,
+}
+
+/// The verdict, wrapped, with its word in colour.
+pub(crate) fn lines(shown: &Shown<'_>, style: Style) -> Vec<String> {
+    let headline = headline(shown);
+    let mut lines = wrap::hanging("", "  ", &headline.text, style.columns());
+    for (word, ink) in headline.marked {
+        lines[0] = lines[0].replacen(word, &style.paint(ink, word), 1);
+    }
+    lines
+}
+
+fn headline(shown: &Shown<'_>) -> Headline {
+    let (word, ink, rest) = match shown.report.verdict {
+        Verdict::NotTrained => return not_trained(shown),
+        Verdict::Fed { au_percent, target_percent } => {
+            ("FED", Ink::BoldGreen, busy(units::percent(au_percent), target_percent))
+        }
+        Verdict::Starved { au_percent, target_percent, by, .. } => {
+            let au = units::percent_below(au_percent, target_percent);
+            let rest = format!(" by {}{}", by.as_str(), busy(au, target_percent));
+            ("STARVED", Ink::BoldRed, rest)
+        }
+        Verdict::Unpaced => {
+            let rest = ": the workload computes nothing, so the data was read as fast as it came";
+            ("UNPACED", Ink::BoldYellow, rest.to_owned())
+        }
+        Verdict::TooShort => {
+            let rest = match shown.summary.strict.steps {
+                0 => " to judge: no step was made".to_owned(),
+                steps => format!(
+                    " to judge: {} made, none left after those that do not count",
+                    units::counted(steps, "step")
+                ),
+            };
+            ("TOO SHORT", Ink::BoldYellow, rest)
+        }
+    };
+    if shown.interrupted {
+        let marked = vec![("INTERRUPTED", Ink::BoldYellow), (word, ink)];
+        return Headline { text: format!("INTERRUPTED, {word}{rest}"), marked };
+    }
+    Headline { text: format!("{word}{rest}"), marked: vec![(word, ink)] }
+}
+
+fn busy(au: String, target_percent: f64) -> String {
+    let target = units::round_percent(target_percent);
+    format!(": accelerators were busy {au} of the time, {target} wanted")
+}
+
+fn not_trained(shown: &Shown<'_>) -> Headline {
+    let wanted = shown.plan.train_files.total + shown.plan.eval_files.total;
+    let (word, ink, rest) = match shown.generated {
+        Some(made) if shown.interrupted => {
+            let (made, wanted) = (units::count(made.files), units::counted(wanted, "file"));
+            ("INTERRUPTED", Ink::BoldYellow, format!(": {made} of {wanted} made, nothing trained"))
+        }
+        None if shown.interrupted => {
+            ("INTERRUPTED", Ink::BoldYellow, " before training".to_owned())
+        }
+        Some(made) => {
+            let files = units::counted(made.files, "file");
+            ("DATA READY", Ink::BoldGreen, format!(": {files} made, nothing trained"))
+        }
+        None => ("NOTHING DONE", Ink::BoldYellow, ": no data made, nothing trained".to_owned()),
+    };
+    Headline { text: format!("{word}{rest}"), marked: vec![(word, ink)] }
+}

@@ -1,0 +1,25 @@
+//! What a person sees: the screen at the end of a run, the plan of a dry run, the list of
+//! workloads, the explanation of a metric.
+//!
+//! Pure: values come in, text goes out. Every text ends with a newline, and its lines end without
+//! blanks. Nothing here prints, reads a clock or asks the terminal: width and colour come in as
+//! [`Style`]. A number that does not exist is written `n/a`.
+#![forbid(unsafe_code)]
+
+mod style;
+pub mod units;
+
+mod wrap;
+
+mod bars;
+mod headline;
+mod shown;
+
+pub mod screen;
+
+pub mod explain;
+pub mod plan;
+pub mod workloads;
+
+pub use shown::{Shown, StorageCounts};
+pub use style::Style;

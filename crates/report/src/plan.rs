@@ -1,0 +1,235 @@
+//! What a run would do, for `--dry-run`.
+
+use feedline_bench::{NameRule, PhasePlan, Plan, SampleSizes, Semantics, sample_order};
+use feedline_workload::{Format, Workload};
+
+use crate::style::{Ink, Style};
+use crate::units;
+use crate::wrap::{hanging, joined, labelled};
+
+#[cfg(test)]
+mod tests;
+
+/// The plan in words and numbers.
+pub fn plan(plan: &Plan, workload: &Workload, style: Style) -> String {
+    let sizes = SetSizes::new(workload);
+    let generates = workload.workflow.generate_data;
+    let label = if generates { "generate" } else { "data" };
+    let mut rows = vec![(label, data(&plan.train_files, sizes.train_bytes, workload))];
+    if plan.eval.is_some() || (generates && plan.eval_files.total > 0) {
+        rows.push(("", data(&plan.eval_files, sizes.eval_bytes, workload)));
+    }
+    if let Some(phase) = &plan.train {
+        let course = Course::new(phase, workload);
+        rows.push(("train", training(plan, phase, workload, &course)));
+        rows.push(("each epoch", epoch(plan, phase, &sizes)));
+        if let Some(phase) = &plan.eval {
+            rows.push(("evaluate", evaluation(plan, phase, &sizes, course.evaluations(workload))));
+        }
+        if workload.workflow.checkpoint {
+            rows.push(("checkpoints", checkpoints(plan, workload, &course)));
+        }
+        rows.push(("time", least_time(plan, workload, &course)));
+    }
+    let columns = style.columns();
+    let mut lines = hanging("", "  ", &headline(workload), columns);
+    lines[0] = lines[0].replacen("DRY RUN", &style.paint(Ink::Bold, "DRY RUN"), 1);
+    lines.push(String::new());
+    lines.extend(rows.iter().flat_map(|(label, text)| labelled(label, text, columns)));
+    joined(&lines)
+}
+
+/// Sample bytes of the training and the evaluation set, containers not counted.
+struct SetSizes {
+    train_bytes: f64,
+    eval_bytes: f64,
+    /// Files times samples of both sets.
+    train_samples: u64,
+    eval_samples: u64,
+}
+
+impl SetSizes {
+    fn new(workload: &Workload) -> Self {
+        let dataset = &workload.dataset;
+        let element_bytes = dataset.record_element_size_bytes() as f64;
+        let per_file = dataset.num_samples_per_file;
+        let mut sizes = SampleSizes::new(dataset);
+        let mut next_bytes = || {
+            let elements: f64 = sizes.next_dims().iter().map(|dim| *dim as f64).product();
+            elements * element_bytes * per_file as f64
+        };
+        let drawn = dataset.record_dims.is_empty() && dataset.record_length_bytes_stdev > 0.0;
+        let mut set_bytes = |files: u64| {
+            if drawn { (0..files).map(|_| next_bytes()).sum() } else { files as f64 * next_bytes() }
+        };
+        Self {
+            train_bytes: set_bytes(dataset.num_files_train),
+            eval_bytes: set_bytes(dataset.num_files_eval),
+            train_samples: dataset.num_files_train.saturating_mul(per_file),
+            eval_samples: dataset.num_files_eval.saturating_mul(per_file),
+        }
+    }
+}
+
+/// How the epochs go, `train.max_steps` taken into account.
+struct Course {
+    epochs: u64,
+    steps_per_epoch: u64,
+    /// Steps of one rank in all epochs.
+    steps: u64,
+}
+
+impl Course {
+    fn new(phase: &PhasePlan, workload: &Workload) -> Self {
+        let all = phase.steps.saturating_mul(u64::from(workload.train.epochs));
+        let steps = workload.train.max_steps.map_or(all, |most| most.min(all));
+        let epochs = steps.div_ceil(phase.steps.max(1));
+        Self { epochs, steps_per_epoch: phase.steps, steps }
+    }
+
+    fn evaluations(&self, workload: &Workload) -> u64 {
+        let evaluation = &workload.evaluation;
+        self.due(evaluation.eval_after_epoch, evaluation.epochs_between_evals)
+    }
+
+    fn saves(&self, workload: &Workload) -> u64 {
+        let checkpoint = &workload.checkpoint;
+        match checkpoint.steps_between_checkpoints {
+            Some(0) => 0,
+            Some(every) => {
+                let full = self.steps / self.steps_per_epoch.max(1);
+                let rest = self.steps % self.steps_per_epoch.max(1);
+                full * (self.steps_per_epoch / every) + rest / every
+            }
+            None => {
+                self.due(checkpoint.checkpoint_after_epoch, checkpoint.epochs_between_checkpoints)
+            }
+        }
+    }
+
+    /// How many of the epochs are `first` or a multiple of `every` after it.
+    fn due(&self, first: u32, every: u32) -> u64 {
+        let first = u64::from(first.max(1));
+        if first > self.epochs { 0 } else { (self.epochs - first) / u64::from(every.max(1)) + 1 }
+    }
+}
+
+fn headline(workload: &Workload) -> String {
+    let workflow = &workload.workflow;
+    let phases = [
+        (workflow.generate_data, "generate data"),
+        (workflow.train, "train"),
+        (workflow.train && workflow.evaluation, "evaluate"),
+        (workflow.checkpoint, "checkpoint"),
+    ];
+    let phases: Vec<_> = phases.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+    let phases = match phases.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => "do nothing".to_owned(),
+    };
+    format!("DRY RUN: nothing was written or read; a run would {phases}")
+}
+
+/// The files of one set and where they lie.
+fn data(files: &NameRule, bytes: f64, workload: &Workload) -> String {
+    let subfolders = match files.subfolders {
+        0 | 1 => String::new(),
+        many => format!(" (in {} sub-folders)", units::count(many)),
+    };
+    let size = match workload.dataset.format {
+        Format::Synthetic => "made in memory, not read".to_owned(),
+        _ => format!("{} of samples", units::bytes(bytes)),
+    };
+    format!(
+        "{} in {}/{}{subfolders}, {size}",
+        units::counted(files.total, &format!("{} file", files.extension)),
+        workload.dataset.data_folder,
+        files.folder,
+    )
+}
+
+fn training(plan: &Plan, phase: &PhasePlan, workload: &Workload, course: &Course) -> String {
+    let epochs = units::counted(course.epochs, "epoch");
+    let steps = if course.epochs * course.steps_per_epoch == course.steps {
+        format!("{epochs} × {}", units::counted(course.steps_per_epoch, "step"))
+    } else {
+        format!("{} in {epochs}", units::counted(course.steps, "step"))
+    };
+    let semantics = match plan.semantics {
+        Semantics::Feedline => "",
+        Semantics::Dlio => ", semantics of DLIO",
+    };
+    format!(
+        "{}, {steps}, batch {}, {} each{semantics}",
+        units::counted(u64::from(plan.ranks), "accelerator"),
+        units::count(phase.batch),
+        units::counted(u64::from(workload.reader.read_threads), "reader thread"),
+    )
+}
+
+fn epoch(plan: &Plan, phase: &PhasePlan, sizes: &SetSizes) -> String {
+    let samples = read_samples(plan, phase);
+    let mean_bytes = sizes.train_bytes / sizes.train_samples as f64;
+    format!(
+        "{} of {}, {}, {} order",
+        units::count(samples),
+        units::counted(sizes.train_samples, "sample"),
+        units::bytes(samples as f64 * mean_bytes),
+        sample_order(plan)
+    )
+}
+
+fn evaluation(plan: &Plan, phase: &PhasePlan, sizes: &SetSizes, times: u64) -> String {
+    let samples = read_samples(plan, phase);
+    let mean_bytes = sizes.eval_bytes / sizes.eval_samples as f64;
+    format!(
+        "{}, each of {}, {} of {}, {}",
+        units::counted(times, "evaluation"),
+        units::counted(phase.steps, "step"),
+        units::count(samples),
+        units::counted(sizes.eval_samples, "sample"),
+        units::bytes(samples as f64 * mean_bytes)
+    )
+}
+
+/// Samples of one pass on all ranks.
+fn read_samples(plan: &Plan, phase: &PhasePlan) -> u64 {
+    phase.steps * phase.batch * u64::from(plan.ranks)
+}
+
+fn checkpoints(plan: &Plan, workload: &Workload, course: &Course) -> String {
+    let (model, parallelism) = (&workload.model, &workload.model.parallelism);
+    let writers = match parallelism.zero_stage {
+        0 => plan.ranks.min(parallelism.tensor * parallelism.pipeline),
+        _ => plan.ranks,
+    };
+    let layered = model.is_transformer() || model.num_layers.is_some();
+    let bytes = (!layered).then(|| model.model_size_bytes as f64 * f64::from(writers));
+    format!(
+        "{} of {} in {}",
+        units::counted(course.saves(workload), "save"),
+        units::bytes(bytes),
+        workload.checkpoint.checkpoint_folder
+    )
+}
+
+/// The time of the emulated computation alone, as if storage were infinitely fast.
+fn least_time(plan: &Plan, workload: &Workload, course: &Course) -> String {
+    let step_s = workload.train.computation_time.mean_seconds();
+    let mut total_s = course.steps as f64 * step_s;
+    let mut parts =
+        format!("{} of {}", units::counted(course.steps, "step"), units::duration(step_s));
+    let evaluations = course.evaluations(workload);
+    if let Some(phase) = plan.eval.filter(|_| evaluations > 0) {
+        let (steps, step_s) =
+            (evaluations * phase.steps, workload.evaluation.eval_time.mean_seconds());
+        total_s += steps as f64 * step_s;
+        parts += &format!(
+            " and {} of {}",
+            units::counted(steps, "evaluation step"),
+            units::duration(step_s)
+        );
+    }
+    format!("{} if storage were infinitely fast: {parts}", units::duration(total_s))
+}

@@ -1,0 +1,289 @@
+//! The one screen at the end of a run: the answer first, then why, then what to try next.
+//!
+//! At most 30 lines of at most 100 columns. If there is more to say, blank lines go first and then
+//! warnings, which are all in `summary.json`.
+
+use feedline_bench::{Outcome, Report, Semantics, Series, Summary, Verdict};
+
+use crate::shown::Shown;
+use crate::style::Style;
+use crate::wrap::{item, joined, labelled};
+use crate::{bars, headline, units};
+
+#[cfg(test)]
+mod tests;
+
+const MOST_LINES: usize = 30;
+const GIB: f64 = (1u64 << 30) as f64;
+const MIB: f64 = (1u64 << 20) as f64;
+
+/// The screen of a run whose result files are in `out_folder`.
+pub fn screen(
+    outcome: &Outcome,
+    summary: &Summary,
+    report: &Report,
+    out_folder: &str,
+    style: Style,
+) -> String {
+    render(&Shown::new(outcome, summary, report, out_folder), style)
+}
+
+/// The screen of these values.
+pub fn render(shown: &Shown<'_>, style: Style) -> String {
+    let columns = style.columns();
+    let label = |(label, text): (&str, String)| labelled(label, &text, columns);
+    let block = |lines: Vec<Option<(&'static str, String)>>| -> Vec<String> {
+        lines.into_iter().flatten().flat_map(label).collect()
+    };
+    let before = vec![
+        headline::lines(shown, style),
+        block(vec![
+            Some(("workload", workload(shown))),
+            utilisation(shown),
+            throughput(shown),
+            evaluation(shown),
+            ranks_done(shown),
+        ]),
+        time_split(shown, style),
+        block(vec![storage(shown), page_cache(shown), generated(shown), checkpoints(shown)]),
+    ];
+    let after = block(vec![
+        Some(("next", shown.report.next_step.clone())),
+        Some(("results", results(shown))),
+    ]);
+    joined(&fitted(before, warnings(shown, columns), after, shown))
+}
+
+/// Name, size and rules of the run.
+fn workload(shown: &Shown<'_>) -> String {
+    let (plan, report) = (shown.plan, shown.report);
+    let mut parts = Vec::new();
+    if let (Some(phase), Some(train)) = (plan.train, &shown.summary.train) {
+        parts.push(units::counted(u64::from(plan.ranks), "accelerator"));
+        let (epochs, steps) = (train.au_percent.len() as u64, shown.summary.strict.steps);
+        let done = units::counted(epochs, "epoch");
+        parts.push(if epochs * phase.steps == steps {
+            format!("{done} × {}", units::counted(phase.steps, "step"))
+        } else {
+            // The last epoch was cut short, by a stop or by `train.max_steps`.
+            format!("{} in {done}", units::counted(steps, "step"))
+        });
+        parts.push(format!("batch {}", units::count(phase.batch)));
+    }
+    let noun = format!("{} file", plan.train_files.extension);
+    parts.push(units::counted(plan.train_files.total, &noun));
+    if plan.eval_files.total > 0 && (plan.eval.is_some() || shown.generated.is_some()) {
+        parts.push(format!("{} for evaluation", units::count(plan.eval_files.total)));
+    }
+    if plan.semantics == Semantics::Dlio {
+        parts.push("semantics of DLIO".into());
+    }
+    let quick = if report.quick { "; --quick: not comparable with other results" } else { "" };
+    format!("{}: {}{quick}", report.workload, parts.join(", "))
+}
+
+fn utilisation(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let (train, strict) = (shown.summary.train.as_ref()?, &shown.summary.strict);
+    let target_percent = 100.0 * shown.report.target;
+    let target = units::round_percent(target_percent);
+    let text = match shown.report.verdict {
+        Verdict::Unpaced => "n/a: nothing is computed".to_owned(),
+        Verdict::TooShort => format!("n/a: no step counts; {target} wanted"),
+        _ => {
+            let (mean, stdev) = train.au().unzip();
+            let mean = match mean {
+                Some(mean) if mean < target_percent => units::percent_below(mean, target_percent),
+                mean => units::percent(mean),
+            };
+            let (strict_au, worst) = (strict.au_percent, strict.au_worst_rank_percent);
+            let epochs = units::counted(train.au_percent.len() as u64, "epoch");
+            format!(
+                "{mean} (stdev {} over {epochs}), {target} wanted; strict {}, worst rank {}",
+                decimal(stdev),
+                units::percent(strict_au),
+                units::percent(worst)
+            )
+        }
+    };
+    Some(("AU", text))
+}
+
+fn throughput(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let (train, strict) = (shown.summary.train.as_ref()?, &shown.summary.strict);
+    if strict.counted_steps == 0 {
+        return Some(("throughput", "n/a: no step counts".into()));
+    }
+    let text = format!(
+        "{} samples/s, {} MB/s of samples; DLIO counts {}",
+        units::number(strict.samples_per_s),
+        units::number(strict.sample_bytes_per_s.map(|rate| rate / 1e6)),
+        dlio_rates(train, shown)
+    );
+    Some(("throughput", text))
+}
+
+fn evaluation(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let eval = shown.summary.eval.as_ref().filter(|eval| !eval.au_percent.is_empty())?;
+    let (mean, stdev) = eval.au().unzip();
+    let (au, spread) = (units::percent(mean), decimal(stdev));
+    let times = units::counted(eval.au_percent.len() as u64, "value");
+    let rates = dlio_rates(eval, shown);
+    Some(("evaluation", format!("AU {au} (stdev {spread} over {times}), {rates}")))
+}
+
+/// DLIO's mean samples/s and MiB/s.
+fn dlio_rates(series: &Series, shown: &Shown<'_>) -> String {
+    let rate = series.samples_per_s().map(|(mean, _)| mean);
+    let mib = rate.map(|rate| rate * shown.plan.nominal_sample_bytes / MIB);
+    format!("{} samples/s, {} MiB/s", units::number(rate), units::number(mib))
+}
+
+fn ranks_done(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let (first, last) = shown.summary.rank_done_s?;
+    let text = if shown.interrupted {
+        "n/a: stopped before the end".to_owned()
+    } else {
+        format!("first after {}, last after {}", units::duration(first), units::duration(last))
+    };
+    Some(("ranks done", text))
+}
+
+fn time_split(shown: &Shown<'_>, style: Style) -> Vec<String> {
+    let split = &shown.summary.strict.split;
+    if !shown.trained() || split.total_ns() == 0 {
+        return Vec::new();
+    }
+    let mut lines = vec!["where the time of the steps went, on each rank".to_owned()];
+    lines.extend(bars::lines(split, shown.plan.ranks, style));
+    lines
+}
+
+fn storage(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let counts = shown.storage;
+    let reads = match counts.reads {
+        0 => "no reads".to_owned(),
+        reads => format!(
+            "{} of {} in all, p50 {}, p99 {}",
+            units::counted(reads, "read"),
+            units::bytes(counts.read_bytes as f64),
+            units::duration(counts.p50_s),
+            units::duration(counts.p99_s)
+        ),
+    };
+    let opens = units::counted(counts.opens, "open");
+    shown.trained().then(|| ("storage", format!("{reads}; {opens}")))
+}
+
+fn page_cache(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let shares = &shown.summary.cached_share;
+    let percent = |share: &Option<f64>| units::percent(share.map(|share| 100.0 * share));
+    let text = match shares.as_slice() {
+        [] => return None,
+        shares if shares.iter().all(Option::is_none) => {
+            "n/a: the system does not tell what it holds".to_owned()
+        }
+        [only] => format!("held {} of the data before the epoch", percent(only)),
+        [first, .., last] => format!(
+            "held {} of the data before epoch 1, {} before epoch {}",
+            percent(first),
+            percent(last),
+            units::count(shares.len() as u64)
+        ),
+    };
+    shown.trained().then_some(("page cache", text))
+}
+
+fn generated(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let made = shown.generated?;
+    let (bytes, seconds) = (made.bytes as f64, made.wall_ns as f64 / 1e9);
+    let text = format!(
+        "{}, {} in {}: {} MB/s",
+        units::counted(made.files, "file"),
+        units::bytes(bytes),
+        units::duration(seconds),
+        units::number(bytes / 1e6 / seconds)
+    );
+    Some(("generated", text))
+}
+
+fn checkpoints(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let saves = shown.summary.saves.filter(|_| shown.checkpoints > 0)?;
+    // A save that took no time has no rate; the summary holds 0 for it.
+    let rate = Some(saves.gib_per_s.0 * GIB / 1e9).filter(|rate| *rate > 0.0);
+    let text = format!(
+        "{} of {}, {} each on average, {} GB/s",
+        units::counted(shown.checkpoints, "save"),
+        units::bytes(saves.size_gib * GIB),
+        units::duration(saves.seconds.0),
+        units::number(rate)
+    );
+    Some(("checkpoints", text))
+}
+
+fn results(shown: &Shown<'_>) -> String {
+    let folder = match shown.out_folder.trim_end_matches('/') {
+        "" => shown.out_folder,
+        folder => folder,
+    };
+    match shown.trained() {
+        true => format!("{folder}/summary.json and the files of each rank beside it"),
+        false => format!("{folder} (log only: without training there is no summary)"),
+    }
+}
+
+/// Every warning's lines; the label stands before the first one.
+fn warnings(shown: &Shown<'_>, columns: usize) -> Vec<Vec<String>> {
+    let texts = shown.warnings.iter().chain(&shown.report.cautions);
+    let label = |place| if place == 0 { "warnings" } else { "" };
+    texts.enumerate().map(|(place, text)| item(label(place), text, columns)).collect()
+}
+
+/// All blocks in at most [`MOST_LINES`] lines.
+fn fitted(
+    before: Vec<Vec<String>>,
+    warnings: Vec<Vec<String>>,
+    after: Vec<String>,
+    shown: &Shown<'_>,
+) -> Vec<String> {
+    let before: Vec<_> = before.into_iter().filter(|block| !block.is_empty()).collect();
+    let needed: usize = before.iter().map(Vec::len).sum::<usize>() + after.len();
+    let asked: usize = warnings.iter().map(Vec::len).sum();
+    let roomy = needed + asked + before.len() <= MOST_LINES;
+    let mut lines = Vec::new();
+    for block in before {
+        lines.extend(block);
+        if roomy {
+            lines.push(String::new());
+        }
+    }
+    lines.extend(cut(warnings, MOST_LINES.saturating_sub(needed).max(1), shown));
+    lines.extend(after);
+    lines
+}
+
+/// The warnings that fit into `room` lines, and how many do not.
+fn cut(warnings: Vec<Vec<String>>, room: usize, shown: &Shown<'_>) -> Vec<String> {
+    if warnings.iter().map(Vec::len).sum::<usize>() <= room {
+        return warnings.into_iter().flatten().collect();
+    }
+    let (count, mut taken, mut lines) = (warnings.len(), 0, Vec::new());
+    for warning in warnings {
+        if lines.len() + warning.len() >= room {
+            break;
+        }
+        lines.extend(warning);
+        taken += 1;
+    }
+    let place = if shown.trained() { "summary.json" } else { "the log" };
+    let more = units::count((count - taken) as u64);
+    lines.extend(match taken {
+        0 => item("warnings", &format!("{more}, in {place}"), usize::MAX),
+        _ => item("", &format!("{more} more in {place}"), usize::MAX),
+    });
+    lines
+}
+
+/// A spread in percent points, with one decimal.
+fn decimal(value: Option<f64>) -> String {
+    units::percent(value).trim_end_matches(" %").to_owned()
+}
