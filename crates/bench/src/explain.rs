@@ -210,9 +210,9 @@ pub const METRICS: &[Explanation] = &[
     metric(
         "au_strict_percentage",
         "%",
-        "share of the counted time that the accelerators were asked to compute",
-        "100 * sum of asked compute times / sum of step times, over the counted steps of all ranks and epochs; a step lasts from the request for its batch until all ranks are done",
-        "the steps left out are left out once an epoch; checkpoints are not in it",
+        "share of all step time that the accelerators were asked to compute",
+        "100 * sum of asked compute times / sum of step times, over all steps of all ranks and epochs; a step lasts from the request for its batch until all ranks are done",
+        "no step is left out, so the wait for the first batch of each epoch weighs in short epochs; checkpoints and evaluations are not in it",
     ),
     metric(
         "au_strict_worst_rank_percentage",
@@ -225,8 +225,8 @@ pub const METRICS: &[Explanation] = &[
         "throughput_strict_samples_per_second",
         "samples/s",
         "samples a second, all ranks",
-        "samples of all counted steps / the longest sum of step times of any rank",
-        "checkpoints and evaluations are not in it",
+        "samples of all steps / the longest sum of step times of any rank",
+        "no step is left out; checkpoints and evaluations are not in it",
     ),
     metric(
         "sample_MB_per_second",
@@ -239,7 +239,7 @@ pub const METRICS: &[Explanation] = &[
     metric(
         "counted_steps",
         "steps",
-        "steps of one rank that the strict metrics count",
+        "steps of one rank that DLIO's metrics count",
         "steps - those left out at the start and end of each epoch",
         "-",
     ),

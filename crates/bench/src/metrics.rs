@@ -128,43 +128,48 @@ pub(crate) fn weighted_by_steps(blocks: impl IntoIterator<Item = (u64, f64)>) ->
     if steps == 0 { 0.0 } else { sum / steps as f64 }
 }
 
-/// What the strict formulas need of one epoch on one rank.
+/// What the strict formulas need of one epoch on one rank. They leave no step out: a pipeline that
+/// fills during the first step would otherwise lend its batches to the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StrictTally {
-    /// All steps.
+    /// Steps.
     pub steps: u64,
-    /// Steps inside the window.
+    /// Steps inside DLIO's window, to know whether its metrics rest on anything.
     pub counted: u64,
-    /// Asked compute time of the counted steps.
+    /// Compute time that was asked for.
     pub asked_ns: u64,
-    /// Wall time of the counted steps, waits for peers included.
-    pub wall_ns: u64,
-    /// Where the time of all steps went.
+    /// Where the time went.
     pub split: Split,
 }
 
 impl StrictTally {
-    /// Adds a step; the window applies once to the whole epoch, whatever its blocks.
+    /// Adds a step.
     pub fn add(&mut self, step: &Step, window: &Window) {
-        if window.place(self.steps) == Place::Inside {
-            self.counted += 1;
-            self.asked_ns += step.asked_ns;
-            self.wall_ns += step.wall_ns();
-        }
+        self.counted += u64::from(window.place(self.steps) == Place::Inside);
         self.steps += 1;
+        self.asked_ns += step.asked_ns;
         self.split.add(step);
     }
 
-    /// Asked compute time over wall time of the counted steps, in percent.
+    /// Adds another epoch.
+    pub fn merge(&mut self, other: &StrictTally) {
+        self.steps += other.steps;
+        self.counted += other.counted;
+        self.asked_ns += other.asked_ns;
+        self.split.merge(&other.split);
+    }
+
+    /// Asked compute time over wall time, in percent.
     pub fn au_percent(&self) -> Option<f64> {
-        (self.wall_ns > 0).then(|| 100.0 * self.asked_ns as f64 / self.wall_ns as f64)
+        let wall_ns = self.split.total_ns();
+        (wall_ns > 0).then(|| 100.0 * self.asked_ns as f64 / wall_ns as f64)
     }
 }
 
-/// Samples a second of all ranks over the counted steps: the slowest rank's time counts.
+/// Samples a second of all ranks: the slowest rank's time counts.
 pub(crate) fn strict_throughput(ranks: &[StrictTally], batch: u64) -> Option<f64> {
-    let samples: u64 = ranks.iter().map(|rank| rank.counted * batch).sum();
-    let slowest = ranks.iter().map(|rank| rank.wall_ns).max().unwrap_or(0);
+    let samples: u64 = ranks.iter().map(|rank| rank.steps * batch).sum();
+    let slowest = ranks.iter().map(|rank| rank.split.total_ns()).max().unwrap_or(0);
     (slowest > 0).then(|| samples as f64 / seconds(slowest))
 }
 
@@ -315,11 +320,12 @@ mod tests {
         let mut tally = StrictTally::default();
         let window = Window { skip_start: 1, skip_end: 0, expected: 3 };
         (0..3).for_each(|_| tally.add(&slow, &window));
-        assert_eq!(tally.counted, 2);
+        assert_eq!((tally.steps, tally.counted), (3, 2));
         assert_eq!(tally.au_percent(), Some(50.0));
-        // Two ranks, 2 counted steps of 7 samples each, the slower one took 4 s.
-        let faster = StrictTally { wall_ns: 3 * S, ..tally };
-        assert_eq!(strict_throughput(&[tally, faster], 7), Some(7.0));
+        // Two ranks, 3 steps of 8 samples each, the slower one took 6 s.
+        let mut faster = StrictTally::default();
+        (0..3).for_each(|_| faster.add(&step(0.0, 1.0, 0.5), &window));
+        assert_eq!(strict_throughput(&[tally, faster], 8), Some(8.0));
         assert_eq!(StrictTally::default().au_percent(), None);
         assert_eq!(strict_throughput(&[], 7), None);
     }

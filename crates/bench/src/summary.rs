@@ -49,15 +49,15 @@ pub struct Strict {
     pub au_percent: Option<f64>,
     /// Utilisation of the rank with the lowest one.
     pub au_worst_rank_percent: Option<f64>,
-    /// Samples a second over all counted steps of all epochs.
+    /// Samples a second over all steps of all epochs.
     pub samples_per_s: Option<f64>,
     /// Bytes of samples a second over the same time.
     pub sample_bytes_per_s: Option<f64>,
     /// Where the time of all steps of all ranks went.
     pub split: Split,
-    /// Steps of all epochs on one rank, and how many of them count.
+    /// Steps of all epochs on one rank.
     pub steps: u64,
-    /// Counted steps of all epochs on one rank.
+    /// Those of them that DLIO's metrics count.
     pub counted_steps: u64,
 }
 
@@ -187,34 +187,28 @@ fn saves(outcome: &Outcome) -> Option<Saves> {
 }
 
 fn strict(outcome: &Outcome) -> Strict {
-    let mut strict = Strict::default();
+    let mut all = StrictTally::default();
     let mut totals = vec![StrictTally::default(); outcome.ranks.len()];
     let mut sample_bytes = 0;
     for (rank, total) in outcome.ranks.iter().zip(&mut totals) {
         for epoch in &rank.epochs {
-            total.steps += epoch.strict.steps;
-            total.counted += epoch.strict.counted;
-            total.asked_ns += epoch.strict.asked_ns;
-            total.wall_ns += epoch.strict.wall_ns;
-            total.split.merge(&epoch.strict.split);
+            total.merge(&epoch.strict);
             sample_bytes += epoch.sample_bytes;
         }
-        strict.split.merge(&total.split);
+        all.merge(total);
     }
-    let Some(batch) = outcome.plan.train.map(|phase| phase.batch) else { return strict };
-    let (asked, wall) = totals
-        .iter()
-        .fold((0, 0), |(asked, wall), total| (asked + total.asked_ns, wall + total.wall_ns));
-    let steps: u64 = totals.iter().map(|total| total.steps).sum();
-    strict.au_percent = (wall > 0).then(|| 100.0 * asked as f64 / wall as f64);
-    strict.au_worst_rank_percent =
-        totals.iter().filter_map(StrictTally::au_percent).reduce(f64::min);
-    strict.samples_per_s = strict_throughput(&totals, batch);
-    let mean_sample = sample_bytes as f64 / (steps * batch).max(1) as f64;
-    strict.sample_bytes_per_s = strict.samples_per_s.map(|rate| rate * mean_sample);
-    strict.steps = totals.first().map_or(0, |total| total.steps);
-    strict.counted_steps = totals.first().map_or(0, |total| total.counted);
-    strict
+    let batch = outcome.plan.train.map_or(0, |phase| phase.batch);
+    let samples_per_s = strict_throughput(&totals, batch);
+    let mean_sample_bytes = sample_bytes as f64 / (all.steps * batch).max(1) as f64;
+    Strict {
+        au_percent: all.au_percent(),
+        au_worst_rank_percent: totals.iter().filter_map(StrictTally::au_percent).reduce(f64::min),
+        samples_per_s,
+        sample_bytes_per_s: samples_per_s.map(|rate| rate * mean_sample_bytes),
+        split: all.split,
+        steps: totals.first().map_or(0, |total| total.steps),
+        counted_steps: totals.first().map_or(0, |total| total.counted),
+    }
 }
 
 fn rank_done_s(outcome: &Outcome) -> Option<(f64, f64)> {

@@ -116,9 +116,9 @@ fn check_rates(summary: &Summary, au: f64, rate: f64, strict_au: f64, strict_rat
 #[test]
 fn all_fed() {
     // 5 files of 0.1 s, 1 s of compute. Only the first batch is waited for:
-    // wall 0.1 + 5; AU = 4 / (5.1 - 1.1) = 100 %; (5 - 2) / 4 samples/s; strict 4 / 4.
+    // wall 0.1 + 5; AU = 4 / (5.1 - 1.1) = 100 %; (5 - 2) / 4 samples/s; strict 5 / 5.1 of both.
     let (_, summary) = Scenario { open_s: |_| 0.1, ..Scenario::new(5) }.run();
-    check_rates(&summary, 100.0, 0.75, 100.0, 1.0);
+    check_rates(&summary, 100.0, 0.75, 500.0 / 5.1, 5.0 / 5.1);
     assert_eq!(summary.strict.split, split_s(0.1, 0.0, 0.0, 5.0));
     assert_eq!(summary.strict.counted_steps, 4);
 }
@@ -126,9 +126,9 @@ fn all_fed() {
 #[test]
 fn storage_bound() {
     // Batch k is ready at 2 (k + 1); steps end at 3, 5, 7, 9.
-    // AU = 3 / (9 - 3) = 50 %; (4 - 2) / 6; strict 3 / 6 of both. Waits 2 + 1 + 1 + 1.
+    // AU = 3 / (9 - 3) = 50 %; (4 - 2) / 6; strict 4 / 9 of both. Waits 2 + 1 + 1 + 1.
     let (_, summary) = Scenario { open_s: |_| 2.0, ..Scenario::new(4) }.run();
-    check_rates(&summary, 50.0, 2.0 / 6.0, 50.0, 0.5);
+    check_rates(&summary, 50.0, 2.0 / 6.0, 400.0 / 9.0, 4.0 / 9.0);
     assert_eq!(summary.strict.split, split_s(5.0, 0.0, 0.0, 4.0));
 }
 
@@ -138,7 +138,7 @@ fn decode_bound() {
     let mut scenario = Scenario::new(4);
     scenario.workload.reader.preprocess_time = TimeSpec::Constant { mean: 2.0 };
     let (_, summary) = scenario.run();
-    check_rates(&summary, 50.0, 2.0 / 6.0, 50.0, 0.5);
+    check_rates(&summary, 50.0, 2.0 / 6.0, 400.0 / 9.0, 4.0 / 9.0);
     assert_eq!(summary.strict.split, split_s(0.0, 5.0, 0.0, 4.0));
 }
 
@@ -157,13 +157,13 @@ fn one_slow_rank() {
     // Files 0-3 (rank 0) open at once, files 4-7 (rank 1) take 2 s. Rank 1's steps end at 3, 5, 7,
     // 9; rank 0 computes 1 s and waits 2 + 1 + 1 + 1 s for it.
     // DLIO: rank 0 3 / (9 - 1), rank 1 3 / (9 - 3): mean 43.75 %; 2 / 8 + 2 / 6 samples/s.
-    // Strict: every counted step lasts 2 s on both ranks: 50 %, 6 samples in 6 s.
+    // Strict: 4 s of compute in 9 s on both ranks, 8 samples in 9 s.
     let (_, summary) =
         Scenario { ranks: 2, open_s: |file| if file < 4 { 0.0 } else { 2.0 }, ..Scenario::new(8) }
             .run();
-    check_rates(&summary, 43.75, 2.0 / 8.0 + 2.0 / 6.0, 50.0, 1.0);
+    check_rates(&summary, 43.75, 2.0 / 8.0 + 2.0 / 6.0, 400.0 / 9.0, 8.0 / 9.0);
     assert_eq!(summary.strict.split, split_s(5.0, 0.0, 5.0, 8.0));
-    check_close(summary.strict.au_worst_rank_percent, 50.0);
+    check_close(summary.strict.au_worst_rank_percent, 400.0 / 9.0);
     // Rank 0 finishes its last computation at 7 + 1, rank 1 at 9.
     assert_eq!(summary.rank_done_s, Some((8.0, 9.0)));
 }
@@ -173,12 +173,12 @@ fn one_slow_worker() {
     // Two workers; the second one's (odd) files take 3 s. In-order delivery: batch 1 is waited for
     // from 1 to 3, batch 3 from 5 to 6, batch 5 from 8 to 9; wall 10.
     // Batches 2 and 4 lay ready behind the first two of these: 2 + 1 s.
-    // AU = 5 / (10 - 1); (6 - 2) / 9; strict: 5 s of compute in 9 s.
+    // AU = 5 / (10 - 1); (6 - 2) / 9; strict: 6 s of compute in 10 s.
     let mut scenario =
         Scenario { open_s: |file| if file % 2 == 0 { 0.0 } else { 3.0 }, ..Scenario::new(6) };
     scenario.workload.reader.read_threads = 2;
     let (_, summary) = scenario.run();
-    check_rates(&summary, 500.0 / 9.0, 4.0 / 9.0, 500.0 / 9.0, 5.0 / 9.0);
+    check_rates(&summary, 500.0 / 9.0, 4.0 / 9.0, 60.0, 0.6);
     let expected = Split { behind_ns: 3 * S, ..split_s(4.0, 0.0, 0.0, 6.0) };
     assert_eq!(summary.strict.split, expected);
 }
@@ -186,12 +186,12 @@ fn one_slow_worker() {
 #[test]
 fn steps_excluded_at_start_and_end() {
     // Storage bound, 6 steps: the first lasts 3 s, the others 2 s: wall 13. Two are left out at the
-    // start, one at the end: AU = 3 / (13 - 5 - 2); (6 - 2) / 6; strict 3 / 6.
+    // start, one at the end: AU = 3 / (13 - 5 - 2); (6 - 2) / 6; strict leaves nothing out: 6 / 13.
     let mut scenario = Scenario { open_s: |_| 2.0, ..Scenario::new(6) };
     scenario.workload.output.metric.exclude_start_steps = 2;
     scenario.workload.output.metric.exclude_end_steps = 1;
     let (_, summary) = scenario.run();
-    check_rates(&summary, 50.0, 4.0 / 6.0, 50.0, 0.5);
+    check_rates(&summary, 50.0, 4.0 / 6.0, 600.0 / 13.0, 6.0 / 13.0);
     assert_eq!(summary.strict.counted_steps, 3);
 }
 

@@ -89,7 +89,7 @@ DLIO's metrics, by DLIO's formulas
         assert_eq!(begins(dlio), expected);
         let expected = "\
 Feedline's metrics
-  au_strict_percentage                       share of the counted time that the accelerators were…
+  au_strict_percentage                       share of all step time that the accelerators were…
   au_strict_worst_rank_percentage            the same of the rank that has least of it";
         assert_eq!(begins(own), expected);
         assert!(dlio.lines().last().is_some_and(|line| line.contains("checkpoint_size_GB")));

@@ -9,6 +9,8 @@ use crate::yaml::parse_yaml;
 
 /// The origin of a shipped workload.
 pub const BUILT_IN: &str = "built in";
+/// How the label of a shipped workload ends.
+pub(crate) const BUILT_IN_MARK: &str = " (built in)";
 
 /// The text of a workload file and where it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +114,7 @@ pub fn compose(
 /// The name of a source in messages.
 fn label(name: &str, origin: &str) -> String {
     match origin {
-        BUILT_IN => format!("{name} ({BUILT_IN})"),
+        BUILT_IN => format!("{name}{BUILT_IN_MARK}"),
         origin => origin.to_owned(),
     }
 }

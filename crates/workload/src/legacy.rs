@@ -1,5 +1,7 @@
 //! Older spellings: moved to where the key lives now, each with a remark.
 
+use crate::compose::BUILT_IN_MARK;
+use crate::emit::to_yaml;
 use crate::error::Place;
 use crate::node::{Map, Node, Value};
 use crate::read::Sections;
@@ -21,6 +23,11 @@ impl Sections {
         let mut found = Vec::new();
         survey(&out.root, "", &mut found);
         for (line, kind) in found {
+            // What a shipped workload says is not the user's to mend.
+            let shipped = line > 0 && out.label.ends_with(BUILT_IN_MARK);
+            if shipped && matches!(kind, WarningKind::NoEffect { .. }) {
+                continue;
+            }
             let place = Place { origin: out.label.clone(), line };
             warnings.push(Warning::at(place, kind));
         }
@@ -103,8 +110,14 @@ fn survey(node: &Node, path: &str, found: &mut Vec<(u32, WarningKind)>) {
         if !is_known(&key) {
             let nearest = nearest_path(&key);
             found.push((child.line, WarningKind::UnknownKey { key, nearest }));
-        } else if let Some(Effect::NoEffect(reason)) = find_key(&key).map(|row| row.effect) {
-            found.push((child.line, WarningKind::NoEffect { key, reason }));
+        } else if let Some((row, Effect::NoEffect(reason))) =
+            find_key(&key).map(|row| (row, row.effect))
+        {
+            // The default asks for nothing, so nothing is missed.
+            let asks = child.value != Value::Null && to_yaml(child).trim_end() != row.default;
+            if asks {
+                found.push((child.line, WarningKind::NoEffect { key, reason }));
+            }
         } else if has_keys_below(&key) {
             survey(child, &key, found);
         }

@@ -24,6 +24,11 @@ fn storage_words() -> Vec<&'static str> {
 }
 
 const DLIO_IGNORES: &str = "DLIO reads it and never uses it";
+const NO_TENSOR: &str = "samples are checked and dropped once read, no tensor is made of them";
+const NO_PROFILER: &str = "Feedline starts no profiler; it measures by itself";
+const THREADS: &str = "readers are threads of one process";
+const NO_LOADS: &str = "checkpoints are not loaded yet";
+const NO_TENSORS_HELD: &str = "checkpoints are written from one buffer of random bytes";
 const FEEDLINE_LISTS: &str = "Feedline lists the folder and counts the files that are there";
 
 /// Every key, section by section.
@@ -43,8 +48,20 @@ pub(crate) const KEYS: &[Key] = &[
         "false",
         "Checkpoint during training, or alone when training is off.",
     ),
-    used("workflow.profiling", Bool, "false", "Run the profiler of section `profiling`."),
-    used("workflow.query", Text, "null", "Key whose value `dlio_benchmark_query` prints."),
+    idle(
+        "workflow.profiling",
+        Bool,
+        "false",
+        "Run the profiler of section `profiling`.",
+        NO_PROFILER,
+    ),
+    idle(
+        "workflow.query",
+        Text,
+        "null",
+        "Key whose value `dlio_benchmark_query` prints.",
+        "`feedline run --dry-run` and `feedline workloads` show what a run would do",
+    ),
     idle(
         "workflow.debug",
         Bool,
@@ -146,11 +163,12 @@ pub(crate) const KEYS: &[Key] = &[
     used("dataset.num_samples_per_file", Whole, "1", "Samples in one file."),
     used("dataset.record_length_bytes", Number, "65536", "Mean bytes of one sample."),
     used("dataset.record_length_bytes_stdev", Number, "0", "Spread of the bytes of a sample."),
-    used(
+    idle(
         "dataset.record_length_bytes_resize",
         Number,
         "0",
         "Bytes of the tensor handed to the trainer; 0 means those of the sample.",
+        NO_TENSOR,
     ),
     used(
         "dataset.record_dims",
@@ -304,26 +322,35 @@ pub(crate) const KEYS: &[Key] = &[
     used("reader.transfer_size", Whole, "null", "Bytes of one read call on TFRecords."),
     used("reader.preprocess_time", Time, "{}", "Emulated work on one sample."),
     used("reader.preprocess_time_stdev", Number, "", "Standard deviation of that work."),
-    used("reader.pin_memory", Bool, "true", "Copy a batch as torch would into pinned memory."),
-    used(
+    idle(
+        "reader.pin_memory",
+        Bool,
+        "true",
+        "Copy a batch as torch would into pinned memory.",
+        NO_TENSOR,
+    ),
+    idle(
         "reader.multiprocessing_context",
         choice::<MultiprocessingContext>(),
         "fork",
         "How torch would start its workers.",
+        THREADS,
     ),
     used("reader.odirect", Bool, "false", "Read past the page cache."),
     used("reader.dont_use_mmap", Bool, "false", "Keep native DALI from mapping its files."),
-    used(
+    idle(
         "reader.transformed_record_dims",
         WholeList,
         "[]",
         "Shape of the tensor handed to the trainer.",
+        NO_TENSOR,
     ),
-    used(
+    idle(
         "reader.transformed_record_element_type",
         ELEMENT,
         "uint8",
         "Element type of that tensor.",
+        NO_TENSOR,
     ),
     used(
         "reader.sample_order",
@@ -395,11 +422,12 @@ pub(crate) const KEYS: &[Key] = &[
         "false",
         "Wait until a checkpoint is on stable storage; DLIO ignores the key.",
     ),
-    used(
+    idle(
         "checkpoint.recovery_rank_shift",
         Bool,
         "false",
         "Read back what another node wrote; DLIO ignores the key.",
+        NO_LOADS,
     ),
     used(
         "checkpoint.rank_sync",
@@ -425,22 +453,42 @@ pub(crate) const KEYS: &[Key] = &[
         "-1",
         "Checkpoints read by a run that only checkpoints.",
     ),
-    used("checkpoint.randomize_tensor", Bool, "true", "Random tensors instead of ones."),
-    used("checkpoint.ksm", Map, "null", "Merge equal memory pages; present, even empty, means on."),
-    used("checkpoint.ksm.madv_mergeable_id", Whole, "12", "Advice value given to the kernel."),
-    used(
+    idle(
+        "checkpoint.randomize_tensor",
+        Bool,
+        "true",
+        "Random tensors instead of ones.",
+        NO_TENSORS_HELD,
+    ),
+    idle(
+        "checkpoint.ksm",
+        Map,
+        "null",
+        "Merge equal memory pages; present, even empty, means on.",
+        NO_TENSORS_HELD,
+    ),
+    idle(
+        "checkpoint.ksm.madv_mergeable_id",
+        Whole,
+        "12",
+        "Advice value given to the kernel.",
+        NO_TENSORS_HELD,
+    ),
+    idle(
         "checkpoint.ksm.high_ram_trigger",
         Number,
         "30.0",
         "Use of memory in percent that starts the wait.",
+        NO_TENSORS_HELD,
     ),
-    used(
+    idle(
         "checkpoint.ksm.low_ram_exit",
         Number,
         "15",
         "Use of memory in percent that ends the wait.",
+        NO_TENSORS_HELD,
     ),
-    used("checkpoint.ksm.await_time", Number, "200", "Longest wait in seconds."),
+    idle("checkpoint.ksm.await_time", Number, "200", "Longest wait in seconds.", NO_TENSORS_HELD),
     idle(
         "checkpoint.type",
         Text,
@@ -480,16 +528,18 @@ pub(crate) const KEYS: &[Key] = &[
         "Steps left out of the metrics at the end of a block.",
     ),
     used("metric.au", Number, "0.90", "Accelerator utilisation to reach, as a fraction."),
-    used(
+    idle(
         "profiling.profiler",
         choice::<Profiler>(),
         "iostat",
         "Profiler to run beside the benchmark.",
+        NO_PROFILER,
     ),
-    used(
+    idle(
         "profiling.iostat_devices",
         TextList,
         "[]",
         "Devices that iostat watches; empty means all.",
+        NO_PROFILER,
     ),
 ];
