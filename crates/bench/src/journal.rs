@@ -24,6 +24,16 @@ impl Journal {
         Ok(Self { file: Mutex::new(File::create(path)?), least, observer })
     }
 
+    /// Goes on with a log that is there.
+    pub(crate) fn append(
+        path: &Path,
+        least: Level,
+        observer: Arc<dyn Observer>,
+    ) -> io::Result<Self> {
+        let file = File::options().append(true).create(true).open(path)?;
+        Ok(Self { file: Mutex::new(file), least, observer })
+    }
+
     /// A line without a date.
     pub(crate) fn plain(&self, level: Level, text: &str) {
         if level < self.least {

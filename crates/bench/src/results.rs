@@ -4,6 +4,7 @@
 //! everything new stands under `feedline` in `summary.json`. What does not exist is `null`.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -12,6 +13,8 @@ use serde_json::{Map, Value, json};
 
 use crate::error::BenchError;
 use crate::folder::{OutputFolder, SUMMARY_NAME};
+use crate::journal::Journal;
+use crate::observer::{Level, Observer};
 use crate::outcome::{BlockOutcome, EpochOutcome, Outcome, RankOutcome};
 use crate::own_results;
 use crate::steplog::{Column, StepFile, StepList};
@@ -38,6 +41,49 @@ pub fn write(
     }
     let value = summary_json(outcome, summary, report);
     folder.write(SUMMARY_NAME, |file| write_json(file, &value))
+}
+
+/// Ends the log the way DLIO does: where the results are, the `[METRIC]` block; then what Feedline
+/// adds: the verdict and where the time went.
+pub fn close_log(
+    folder: &OutputFolder,
+    log: &LogSettings,
+    outcome: &Outcome,
+    summary: &Summary,
+    report: &Report,
+) -> Result<(), BenchError> {
+    let path = folder.path().join(&log.name);
+    let journal = Journal::append(&path, log.level, Arc::clone(&log.observer))
+        .map_err(|source| BenchError::Output { file: path.display().to_string(), source })?;
+    if summary.train.is_none() {
+        return Ok(());
+    }
+    journal.output(&format!("Saved outputs in {}", folder.path().display()));
+    journal.plain(Level::Output, &metric_block(outcome, summary, report.target));
+    journal.output("outputs saved in RANKID_output.json");
+    let split = &summary.strict.split;
+    let share = |ns: u64| 100.0 * ns as f64 / split.total_ns().max(1) as f64;
+    journal.output(&format!(
+        "Feedline: {}; compute {:.1} %, storage {:.1} %, decode {:.1} %, workers {:.1} %, \
+         peers {:.1} % of all step time",
+        report.verdict.as_str(),
+        share(split.compute_ns),
+        share(split.storage_ns),
+        share(split.decode_ns),
+        share(split.worker_ns),
+        share(split.peers_ns),
+    ));
+    Ok(())
+}
+
+/// Which log is written, and who hears it.
+pub struct LogSettings {
+    /// Its name below the output folder.
+    pub name: String,
+    /// Lines below this are dropped.
+    pub level: Level,
+    /// Hears every line.
+    pub observer: Arc<dyn Observer>,
 }
 
 /// JSON as Python writes it with an indent of four.
@@ -265,7 +311,7 @@ impl Serialize for ListMap<'_> {
 }
 
 /// The block of `[METRIC]` lines that DLIO prints at the end.
-pub fn metric_block(outcome: &Outcome, summary: &Summary, target: f64) -> String {
+fn metric_block(outcome: &Outcome, summary: &Summary, target: f64) -> String {
     let rule = "=".repeat(58);
     let mib = outcome.plan.nominal_sample_bytes / MIB;
     let mut lines = vec![

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use feedline_bench::{Existing, Level, Observer as _, Semantics, results};
+use feedline_bench::{Existing, Level, Semantics};
 use feedline_workload::{Cfg, DlioCommandLine, WorkloadError, default_run_dir, to_yaml};
 
 use crate::failure;
@@ -80,12 +80,7 @@ fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         log_level: level,
         quick: false,
     };
-    let done = run::execute(request, &settings, Arc::clone(&progress) as _)?;
-    progress.line(Level::Output, &format!("Saved outputs in {}", out.display()));
-    if done.summary.train.is_some() {
-        let block = results::metric_block(&done.outcome, &done.summary, done.report.target);
-        progress.line(Level::Output, &block);
-    }
+    let done = run::execute(request, &settings, progress)?;
     if done.outcome.interrupted {
         return Ok(ExitCode::from(failure::INTERRUPTED));
     }

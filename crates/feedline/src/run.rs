@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
+use feedline_bench::results::{self, LogSettings};
 use feedline_bench::{
     Existing, Level, NameRule, Observer, Outcome, OutputFolder, Report, Run, Semantics, Summary,
-    discover, results,
+    discover,
 };
 use feedline_clock::Clock;
 use feedline_report::units;
@@ -225,7 +226,7 @@ pub(crate) fn execute(
         data,
         checkpoints: Arc::new(Posix::new(checkpoints, Mode::Buffered)),
         stop,
-        observer,
+        observer: Arc::clone(&observer),
         log_level: settings.log_level,
         random_seed: random_seed()?,
         warnings: request.warnings.clone(),
@@ -240,6 +241,9 @@ pub(crate) fn execute(
     let report =
         Report::new(&request.composed.name, &request.workload, settings.quick, &outcome, &summary);
     results::write(&folder, &outcome, &summary, &report)?;
+    let name = request.workload.output.log_file.clone();
+    let log = LogSettings { name, level: settings.log_level, observer };
+    results::close_log(&folder, &log, &outcome, &summary, &report)?;
     let json = results::summary_json(&outcome, &summary, &report);
     Ok(Done { outcome, summary, report, json, folder: settings.out.to_owned() })
 }
