@@ -104,6 +104,12 @@ pub enum BenchError {
         /// The folder.
         folder: String,
     },
+    /// A rank ended in a fault of Feedline's own; its words are on stderr.
+    #[error("rank {rank} panicked")]
+    RankPanicked {
+        /// The rank.
+        rank: u32,
+    },
     /// Another rank ended the job.
     #[error(transparent)]
     Aborted(#[from] Aborted),

@@ -1,5 +1,6 @@
 //! A whole run: generate, find the files, train on all ranks, write the results.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -266,9 +267,13 @@ fn on_ranks(job: &Job<'_>, out: &Path) -> Result<Vec<RankOutcome>, BenchError> {
 }
 
 fn one_rank(job: &Job<'_>, rank: &ThreadRank, out: &Path) -> Result<RankOutcome, BenchError> {
-    let result = StepLog::create(out, rank.rank())
-        .map_err(|source| BenchError::Output { file: out.display().to_string(), source })
-        .and_then(|log| Trainer::new(job, rank, log).run());
+    let work = AssertUnwindSafe(|| {
+        let log = StepLog::create(out, rank.rank())
+            .map_err(|source| BenchError::Output { file: out.display().to_string(), source })?;
+        Trainer::new(job, rank, log).run()
+    });
+    // A rank that panics must end the others too, which would wait for it at the next barrier.
+    let result = catch_unwind(work).unwrap_or(Err(BenchError::RankPanicked { rank: rank.rank() }));
     if let Err(error) = &result {
         rank.abort(&error.to_string());
     }

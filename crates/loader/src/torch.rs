@@ -5,6 +5,7 @@
 //! for a batch. Memory is bounded by the outstanding batches' bookkeeping and one buffer a worker:
 //! the bytes of a sample are read, checked and dropped, as the readers that this emulates do.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use feedline_clock::{Clock, Monitor};
@@ -134,7 +135,10 @@ impl TorchLoader {
                         if !queue.wait_for(|queue| queue.may_start(k)) {
                             return;
                         }
-                        let finished = worker.read_batch(share, k, batch);
+                        // A panic must reach the consumer, which would wait for ever otherwise.
+                        let read = AssertUnwindSafe(|| worker.read_batch(share, k, batch));
+                        let finished =
+                            catch_unwind(read).unwrap_or(Err(LoadError::Panicked { batch: k }));
                         let failed = finished.is_err();
                         queue.update(|queue| queue.put(k, finished));
                         if failed {

@@ -49,6 +49,12 @@ pub enum LoadError {
         #[source]
         source: DecodeError,
     },
+    /// The reader ended in a fault of Feedline's own; its words are on stderr.
+    #[error("the reader of batch {batch} panicked")]
+    Panicked {
+        /// The batch's number in the epoch.
+        batch: u64,
+    },
     /// Reading was asked to stop.
     #[error("reading was stopped")]
     Stopped,

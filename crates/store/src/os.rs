@@ -1,4 +1,4 @@
-//! The two system calls the standard library has no name for. All unsafe code of this crate.
+//! The system calls the standard library has no name for. All unsafe code of this crate.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -25,9 +25,19 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// How many of the file's first `len` bytes are in the page cache.
-///
-/// Linux answers only who owns the file or may write it; to others every page looks resident.
+/// Whether the system tells this process what of a file is in the page cache: only who owns the file
+/// or may write it is told; to others every page looks resident.
+pub(crate) fn tells_residency(file: &File, path: &Path) -> io::Result<bool> {
+    let owner = std::os::unix::fs::MetadataExt::uid(&file.metadata()?);
+    // SAFETY: takes nothing and returns a plain number.
+    let user = unsafe { libc::geteuid() };
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: `path` ends with a zero.
+    let may_write = unsafe { libc::access(path.as_ptr(), libc::W_OK) } == 0;
+    Ok(user == 0 || user == owner || may_write)
+}
+
+/// How many of the file's first `len` bytes are in the page cache; see [`tells_residency`].
 pub(crate) fn resident_bytes(file: &File, len: u64) -> io::Result<u64> {
     let mut resident = 0;
     let mut offset = 0;

@@ -157,10 +157,13 @@ impl Store for Posix {
         let path = self.object_path(key)?;
         let look = || {
             let file = File::open(&path)?;
+            if !os::tells_residency(&file, &path)? {
+                return Ok(None);
+            }
             let total = file.metadata()?.len();
-            Ok(Resident { resident: os::resident_bytes(&file, total)?, total })
+            Ok(Some(Resident { resident: os::resident_bytes(&file, total)?, total }))
         };
-        look().map(Some).map_err(|source| failed(Op::Inspect, &path, source))
+        look().map_err(|source| failed(Op::Inspect, &path, source))
     }
 
     fn locate(&self, key: &str) -> String {
