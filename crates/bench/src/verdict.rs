@@ -7,6 +7,9 @@ use crate::metrics::Split;
 use crate::outcome::Outcome;
 use crate::summary::Summary;
 
+/// The share of the data in the page cache from which on a result says little about the storage.
+const MOSTLY_CACHED: f64 = 0.5;
+
 /// Whom the accelerators waited for most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -169,7 +172,7 @@ pub(crate) fn next_step(verdict: &Verdict, setting: Setting, cached: Option<f64>
     let Setting { accelerators, read_threads, cpus } = setting;
     let readers = accelerators * read_threads.max(1);
     match *verdict {
-        Verdict::Fed { .. } if cached.is_some_and(|share| share > 0.5) => {
+        Verdict::Fed { .. } if cached.is_some_and(|share| share > MOSTLY_CACHED) => {
             "the reads came from the page cache: make the data set larger than memory \
              (--set dataset.num_files_train=N), or read past the cache (--set reader.odirect=true)"
                 .into()
@@ -218,7 +221,14 @@ pub(crate) fn cautions(outcome: &Outcome, summary: &Summary, setting: Setting) -
     let mut cautions = Vec::new();
     let bytes = outcome.plan.train_bytes();
     let memory = outcome.host.memory_bytes as f64;
-    if summary.train.is_some() && bytes < memory {
+    let cached = summary.cached_share.iter().copied().flatten().fold(0.0, f64::max);
+    if cached > MOSTLY_CACHED {
+        cautions.push(format!(
+            "{:.0} % of the data lay in the page cache: the reads show the speed of memory, not of \
+             the storage",
+            100.0 * cached
+        ));
+    } else if summary.train.is_some() && bytes < memory {
         cautions.push(format!(
             "the data set ({:.1} GB) fits in memory ({:.1} GB): later epochs may not touch the \
              storage",

@@ -7,6 +7,7 @@
 use feedline_workload::{TimeSpec, Workload};
 
 const DATA_BYTES: f64 = (2u64 << 30) as f64;
+/// Epochs that are kept whatever they take, so that a second pass is seen.
 const EPOCHS: u32 = 2;
 /// Steps an epoch that the data should allow.
 const STEPS: u64 = 4;
@@ -27,12 +28,13 @@ pub(crate) fn overrides(workload: &Workload, ranks: u32) -> Vec<String> {
     let samples = files * per_file;
     let batch = reader.batch_size.min((samples / (ranks * STEPS)).max(1));
     let scale = batch as f64 / reader.batch_size as f64;
-    let epochs = workload.train.epochs.min(EPOCHS);
     let compute = workload.train.computation_time.mean_seconds().abs() * scale;
-    let fitting = (COMPUTE_SECONDS / f64::from(epochs) / compute.max(1e-6)) as u64;
+    let total = ((COMPUTE_SECONDS / compute.max(1e-6)) as u64).max(STEPS);
     let available = samples / (batch * ranks);
     let asked = workload.train.total_training_steps.unwrap_or(u64::MAX);
-    let steps = available.min(fitting.max(STEPS)).min(asked);
+    let few = u64::from(workload.train.epochs.min(EPOCHS));
+    let steps = available.min((total / few).max(STEPS)).min(asked);
+    let epochs = u64::from(workload.train.epochs).min((total / steps.max(1)).max(few));
 
     let mut list = vec![
         format!("dataset.num_files_train={files}"),
@@ -92,7 +94,7 @@ mod tests {
             [
                 "dataset.num_files_train=14",
                 "dataset.num_samples_per_file=1",
-                "train.epochs=2",
+                "train.epochs=5",
                 "train.total_training_steps=4",
                 "workflow.checkpoint=False",
                 "reader.batch_size=3",
