@@ -1,0 +1,55 @@
+# Feedline's toolbox: `make demo` and `make test` work on a fresh Debian or Ubuntu machine that has
+# a Rust toolchain. `make bench` measures, `make golden` rewrites the recorded test results.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/feedline
+# Outside the clone, so that a fresh clone reuses what an earlier one built.
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+
+DEMO_DIR ?= $(CACHE)/demo
+FEEDLINE := $(CARGO_TARGET_DIR)/release/feedline
+
+.PHONY: help demo test fmt lint bench golden toolchain
+
+help:
+	@echo "make demo    build Feedline, run a small job on local files, show the result"
+	@echo "make test    install what the tests need, run them all"
+	@echo "make bench   measure Feedline beside its peers and the machine's limits (see bench/peers.sh)"
+	@echo "make golden  rewrite the recorded results that tests compare with; read the diff"
+
+demo: toolchain
+	cargo build --release --locked --package feedline
+	mkdir -p "$(DEMO_DIR)"
+	@echo "+ feedline run unet3d_h100 --quick"
+	@"$(FEEDLINE)" run unet3d_h100 --quick \
+	    --data "$(DEMO_DIR)/data" --out "$(DEMO_DIR)/result" --overwrite
+	@echo "The data (2 GiB) stays for the next demo; free it with: rm -r $(DEMO_DIR)"
+
+test: toolchain
+	@tests/run.sh
+
+fmt: toolchain
+	cargo fmt --all --check
+
+lint: toolchain
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+bench: toolchain
+	cargo build --release --locked --package feedline
+	cargo build --release --locked --package feedline-bench --examples
+	@command -v python3 >/dev/null || { echo "error: no Python; bring it with: \
+	apt-get install -y python3" >&2; exit 2; }
+	@PYTHONDONTWRITEBYTECODE=1 python3 bench/compare.py
+
+golden: toolchain
+	FEEDLINE_GOLDEN=rewrite cargo test --locked --workspace --no-fail-fast
+	@git status --short
+
+toolchain:
+	@command -v cargo >/dev/null || { echo "error: no Rust toolchain; bring it with: \
+	curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh" >&2; exit 2; }
+	@command -v cc >/dev/null || { echo "error: no C compiler (Rust links with it); bring it with: \
+	apt-get install -y gcc libc6-dev" >&2; exit 2; }

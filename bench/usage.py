@@ -1,0 +1,88 @@
+"""One command, measured: wall time, CPU time and peak memory of it and of all it started.
+
+The kernel adds a process's CPU time to its parent only when the parent waits for it. Worker
+processes that outlive their parent would be lost that way, so each command runs below a small
+process of its own that adopts orphans and waits for every one of them.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a command used. `peak_rss_bytes` is the largest single process, not a sum."""
+
+    exit_code: int
+    wall_s: float
+    user_s: float
+    sys_s: float
+    peak_rss_bytes: int
+
+    @property
+    def cpu_s(self):
+        """User and system time together."""
+        return self.user_s + self.sys_s
+
+
+class CommandFailed(Exception):
+    """The command ended with another status than 0. The text holds the end of its output."""
+
+
+def measure(argv, log_path, env=None, cwd=None):
+    """Runs `argv` with its output in `log_path` and returns its `Usage`; raises `CommandFailed`."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read_end)
+        status = 1
+        try:
+            usage = _run_and_reap(argv, log_path, env, cwd)
+            os.write(write_end, json.dumps(asdict(usage)).encode())
+            status = 0
+        except OSError as error:
+            print(f"error: cannot run {argv[0]}: {error}", file=sys.stderr)
+        finally:
+            os._exit(status)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as pipe:
+        answer = pipe.read()
+    os.waitpid(pid, 0)
+    if not answer:
+        raise CommandFailed(f"{argv[0]} was not started")
+    usage = Usage(**json.loads(answer))
+    if usage.exit_code != 0:
+        with open(log_path, encoding="utf-8", errors="replace") as log:
+            tail = "".join(log.readlines()[-15:])
+        raise CommandFailed(f"{' '.join(argv)}\nended with status {usage.exit_code}:\n{tail}")
+    return usage
+
+
+def _run_and_reap(argv, log_path, env, cwd):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+    with open(log_path, "wb") as log:
+        start = time.monotonic()
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd=cwd
+        )
+        exit_code, wall_s = None, None
+        while True:
+            try:
+                pid, status = os.wait()
+            except ChildProcessError:
+                break
+            if pid == process.pid:
+                exit_code = os.waitstatus_to_exitcode(status)
+                wall_s = time.monotonic() - start
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Usage(exit_code, wall_s, used.ru_utime, used.ru_stime, used.ru_maxrss * 1024)

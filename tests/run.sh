@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# Runs every check and test and ends with the line "N passed, M failed".
+#
+# Three parts: formatting and lints, the Rust tests, and the judges: NumPy, Hydra and PyYAML in a
+# Python environment of their own, which look at what the built program wrote and read.
+# Exit status 0 only if all of them ran and passed; an ignored or skipped test counts as failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/feedline
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
+export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
+log=$(mktemp -d "${TMPDIR:-/tmp}/feedline-test.XXXXXX")
+trap 'rm -rf "$log"' EXIT
+
+passed=0
+failed=0
+summary=()
+
+# rustfmt and clippy are parts of the toolchain that a minimal install leaves out.
+for part in rustfmt:fmt clippy:clippy; do
+    if ! cargo "${part#*:}" --version >/dev/null 2>&1; then
+        bring="rustup component add ${part%:*}"
+        if command -v rustup >/dev/null; then
+            echo "installing: $bring"
+            $bring
+        else
+            echo "error: no cargo ${part#*:}; bring it with: $bring" >&2
+            exit 2
+        fi
+    fi
+done
+
+# Prints a heading, runs the command; a failure is counted and named, the other parts still run.
+check() {
+    local name=$1
+    shift
+    echo "== $name"
+    if "$@"; then
+        summary+=("$name: clean")
+    else
+        failed=$((failed + 1))
+        summary+=("$name: FAILED")
+    fi
+}
+
+# Adds up the "test result:" lines of all test programs.
+rust_tests() {
+    echo "== rust tests"
+    local status=0 ok bad ignored
+    cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$log/rust" || status=$?
+    read -r ok bad ignored < <(awk '
+        /^test result: / { ok += $4; bad += $6; ignored += $8 }
+        END { print ok + 0, bad + 0, ignored + 0 }' "$log/rust")
+    # A build error or a test program that died has no failed test to show for it.
+    if ((status != 0 && bad == 0)); then bad=1; fi
+    passed=$((passed + ok))
+    failed=$((failed + bad + ignored))
+    summary+=("rust tests: $ok passed, $bad failed, $ignored ignored")
+}
+
+# Brings up the judges' Python environment; its folder is named after what goes into it.
+judges_environment() {
+    local python=${PYTHON:-python3} id
+    if ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
+        local bring="apt-get install -y python3 python3-venv"
+        if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+            echo "installing: $bring"
+            apt-get update -qq && $bring -qq >/dev/null
+        else
+            echo "error: no Python with venv; bring it with: sudo $bring" >&2
+            return 1
+        fi
+    fi
+    id=$({ "$python" --version; cat tests/requirements*.txt; } | sha256sum | cut -c1-16)
+    judges=$cache/judges-$id
+    if [[ ! -e $judges/complete ]]; then
+        echo "installing the judges (NumPy, Hydra, PyYAML, pytest) into $judges"
+        rm -rf "$judges"
+        "$python" -m venv "$judges" &&
+            "$judges/bin/pip" install --quiet --disable-pip-version-check \
+                -r tests/requirements.txt &&
+            "$judges/bin/pip" install --quiet --disable-pip-version-check \
+                --no-deps -r tests/requirements-dlio.txt &&
+            touch "$judges/complete"
+    fi
+}
+
+# pytest's own counts come from its XML report.
+judge_tests() {
+    echo "== judges"
+    local ok=0 bad=1 skipped=0
+    if judges_environment && cargo build --locked --package feedline; then
+        FEEDLINE_BIN=$CARGO_TARGET_DIR/debug/feedline PYTHONDONTWRITEBYTECODE=1 \
+            "$judges/bin/python" -m pytest -q -p no:cacheprovider \
+            --junitxml="$log/judges.xml" tests/judges || true
+        if [[ -s $log/judges.xml ]]; then
+            read -r ok bad skipped < <("$judges/bin/python" - "$log/judges.xml" <<'PY'
+import sys
+import xml.etree.ElementTree as tree
+
+suites = list(tree.parse(sys.argv[1]).iter("testsuite"))
+total, bad, skipped = (
+    sum(int(suite.get(key, 0)) for suite in suites for key in keys)
+    for keys in (("tests",), ("failures", "errors"), ("skipped",))
+)
+print(total - bad - skipped, bad, skipped)
+PY
+            )
+            # An empty run is a fault of the run, not a success.
+            if ((ok + bad + skipped == 0)); then bad=1; fi
+        fi
+    fi
+    passed=$((passed + ok))
+    failed=$((failed + bad + skipped))
+    summary+=("judges: $ok passed, $bad failed, $skipped skipped")
+}
+
+check "cargo fmt" cargo fmt --all --check
+check "cargo clippy" cargo clippy --locked --workspace --all-targets -- -D warnings
+rust_tests
+judge_tests
+
+echo
+printf '%s\n' "${summary[@]}"
+echo "$passed passed, $failed failed"
+((failed == 0))
