@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
     BenchError, Existing, Level, NameRule, OutputFolder, Plan, Report, Run, Semantics, Silent,
     Summary, discover, results,
 };
 use feedline_clock::Clock;
-use feedline_store::{Failing, Memory, Op, Store};
+use feedline_store::{
+    Durability, Entry, Failing, Kind, Memory, Object, Op, Resident, Store, StoreError, Upload,
+};
 use feedline_workload::{DataLoader, Format, Framework, Workload};
 
 const ENOSPC: i32 = 28;
@@ -46,7 +48,7 @@ fn files(store: &dyn Store) -> BTreeSet<String> {
         if !store.exists(folder).unwrap() {
             continue;
         }
-        let visit = &mut |entry: feedline_store::Entry<'_>| {
+        let visit = &mut |entry: Entry<'_>| {
             found.insert(format!("{folder}/{}", entry.name));
             ControlFlow::Continue(())
         };
@@ -256,4 +258,105 @@ fn q0_as_dlio_a_run_without_steps_is_refused() {
     let error = Plan::new(&workload, 1, Semantics::Dlio).err().expect("refused");
     assert!(matches!(error, BenchError::DlioTrimsAll { files: 4, unit: 10 }), "{error}");
     assert_eq!(Plan::new(&workload, 1, Semantics::Feedline).unwrap().train.unwrap().steps, 40);
+}
+
+#[test]
+fn q39_a_rank_that_cannot_read_ends_the_run_with_its_own_error() {
+    let mut workload = workload(8);
+    workload.workflow.generate_data = false;
+    workload.reader.read_threads = 2;
+    let memory = Memory::new(Clock::real());
+    for number in 0..8 {
+        memory.put(&format!("train/img_{number}_of_8.npz"), &b"PK and nothing that follows"[..]);
+    }
+    let out = tempfile::tempdir().unwrap();
+    let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
+    let mut run = run_on(&workload, Arc::new(memory), Semantics::Feedline);
+    run.plan = Plan::new(&workload, 4, Semantics::Feedline).unwrap();
+    let error = run.prepare().unwrap().execute(&folder).err().expect("no file can be read");
+    let text = chain(&error);
+    assert!(text.starts_with("memory:train/img_"), "{text}");
+    assert!(text.contains(": sample 0 cannot be read: not an npz: begins with"), "{text}");
+}
+
+/// Notes how durable each published object is asked to be.
+struct Noting {
+    inner: Memory,
+    asked: Arc<Mutex<Vec<Durability>>>,
+}
+
+struct NotingUpload {
+    inner: Box<dyn Upload>,
+    asked: Arc<Mutex<Vec<Durability>>>,
+}
+
+impl Upload for NotingUpload {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.inner.write_at(offset, bytes)
+    }
+
+    fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
+        self.asked.lock().unwrap().push(durability);
+        self.inner.publish(durability)
+    }
+}
+
+impl Store for Noting {
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
+        let (inner, asked) = (self.inner.create(key)?, Arc::clone(&self.asked));
+        Ok(Box::new(NotingUpload { inner, asked }))
+    }
+
+    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        self.inner.open(key)
+    }
+
+    fn list(
+        &self,
+        folder: &str,
+        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.inner.list(folder, visit)
+    }
+
+    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
+        self.inner.make_folder(folder)
+    }
+
+    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
+        self.inner.remove_folder(folder)
+    }
+
+    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
+        self.inner.kind(key)
+    }
+
+    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
+        self.inner.free_bytes(folder)
+    }
+
+    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
+        self.inner.resident_bytes(key)
+    }
+
+    fn locate(&self, key: &str) -> String {
+        self.inner.locate(key)
+    }
+}
+
+#[test]
+fn q1_a_checkpoint_with_fsync_is_published_durably() {
+    for (fsync, expected) in [(true, Durability::Fsync), (false, Durability::None)] {
+        let mut workload = workload(4);
+        workload.workflow.checkpoint = true;
+        workload.checkpoint.fsync = fsync;
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let inner = Memory::new(Clock::real());
+        let mut run = run_on(&workload, Arc::new(Memory::new(Clock::real())), Semantics::Feedline);
+        run.checkpoints = Arc::new(Noting { inner, asked: Arc::clone(&asked) });
+        let out = tempfile::tempdir().unwrap();
+        let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
+        run.prepare().unwrap().execute(&folder).unwrap();
+        assert_eq!(*asked.lock().unwrap(), [expected]);
+    }
 }

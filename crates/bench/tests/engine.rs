@@ -3,8 +3,8 @@
 //! Opening a file is the only storage call that takes time here, so a sample costs exactly its
 //! file's latency; preprocessing stands for decoding.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
     Existing, Level, Observer, Outcome, OutputFolder, Plan, Run, Semantics, Silent, Split,
@@ -12,7 +12,7 @@ use feedline_bench::{
 };
 use feedline_clock::Clock;
 use feedline_store::{Memory, Op};
-use feedline_workload::{DataLoader, Format, Framework, TimeSpec, Workload};
+use feedline_workload::{DataLoader, Format, Framework, ReadType, Shuffle, TimeSpec, Workload};
 
 const S: u64 = 1_000_000_000;
 
@@ -380,4 +380,84 @@ fn a_stop_ends_the_run_after_the_step_and_keeps_what_was_measured() {
     let epochs: Vec<_> = outcome.ranks.iter().map(|rank| rank.epochs.len()).collect();
     assert_eq!(epochs, [1, 1]);
     assert!((3..=4).contains(&summary.strict.steps), "{} steps", summary.strict.steps);
+}
+
+/// Files in the order in which they were opened, all ranks together, for 2 epochs of 12 files on 3
+/// ranks.
+fn files_opened(change: fn(&mut Workload)) -> Vec<u64> {
+    let mut scenario = Scenario::new(12);
+    scenario.workload.train.epochs = 2;
+    scenario.workload.reader.read_threads = 0;
+    change(&mut scenario.workload);
+    let clock = Clock::simulated();
+    let opened = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&opened);
+    let data = Memory::new(clock.clone()).with_latency(move |op, key, _, _| {
+        if op == Op::Open {
+            noted.lock().unwrap().push(file_number(key));
+        }
+        0
+    });
+    let out = tempfile::tempdir().unwrap();
+    let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
+    let run = Run {
+        plan: Plan::new(&scenario.workload, 3, Semantics::Feedline).unwrap(),
+        workload: scenario.workload,
+        data: Arc::new(data),
+        checkpoints: Arc::new(Memory::new(clock.clone())),
+        clock,
+        stop: Arc::default(),
+        observer: Arc::new(Silent),
+        log_level: Level::Output,
+        random_seed: 77,
+        warnings: Vec::new(),
+    };
+    run.prepare().unwrap().execute(&folder).unwrap();
+    let opened = opened.lock().unwrap();
+    opened.clone()
+}
+
+fn sorted(files: &[u64]) -> Vec<u64> {
+    let mut files = files.to_vec();
+    files.sort_unstable();
+    files
+}
+
+#[test]
+fn q8_every_sample_is_read_once_an_epoch_in_an_order_that_changes() {
+    let opened = files_opened(|workload| workload.reader.sample_shuffle = Shuffle::Seed);
+    let (first, second) = opened.split_at(12);
+    assert_eq!(sorted(first), (0..12).collect::<Vec<_>>());
+    assert_eq!(sorted(second), (0..12).collect::<Vec<_>>());
+    // Three ranks run side by side, so compare what each step's three ranks read, not their race.
+    let steps = |files: &[u64]| files.chunks(3).map(sorted).collect::<Vec<_>>();
+    assert_ne!(steps(first), steps(second), "a new order every epoch");
+
+    let again = files_opened(|workload| workload.reader.sample_shuffle = Shuffle::Seed);
+    assert_eq!(steps(&opened), steps(&again), "the same seed gives the same order");
+    let fixed = files_opened(|workload| {
+        workload.reader.sample_shuffle = Shuffle::Seed;
+        workload.train.seed_change_epoch = false;
+    });
+    assert_eq!(steps(&fixed[..12]), steps(&fixed[12..]), "unless the seed stays");
+    let random = files_opened(|workload| workload.reader.sample_shuffle = Shuffle::Random);
+    assert_ne!(steps(&random), steps(&opened), "`random` has a seed of its own");
+    let plain = files_opened(|_| ());
+    assert_eq!(steps(&plain)[..2], [vec![0, 4, 8], vec![1, 5, 9]], "unshuffled: blocks of ranks");
+}
+
+#[test]
+fn q13_an_explicit_on_demand_reads_in_every_epoch() {
+    let opened = files_opened(|workload| workload.reader.read_type = ReadType::OnDemand);
+    assert_eq!(opened.len(), 24);
+}
+
+#[test]
+fn q28_training_with_checkpoints_to_read_ends_well() {
+    let mut scenario = Scenario::new(3);
+    scenario.workload.workflow.checkpoint = true;
+    scenario.workload.checkpoint.num_checkpoints_read = Some(2);
+    scenario.workload.checkpoint.num_checkpoints_write = Some(2);
+    let (_, summary) = scenario.run();
+    assert!(summary.saves.is_some());
 }
