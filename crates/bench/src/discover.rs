@@ -1,8 +1,8 @@
 //! Which files a run reads.
 //!
-//! A generated data set is one naming rule and needs no list, however many files it has; one pass
-//! over the folder ticks them off in a bitmap. Files that follow no rule, or several, are listed and
-//! sorted as DLIO does.
+//! A generated data set is one naming rule and needs no list, however many files it has: a name
+//! stands once in its folder and says its number, so counting the names of the rule is enough. Files
+//! that follow no rule, or several, are listed and sorted as DLIO does.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -75,15 +75,14 @@ struct Survey {
     folders: u64,
     /// Files of the set that the rule describes.
     complete: u64,
-    /// Files of a set with another total: that total, and which of the first ones are there.
-    other: Option<(u64, Bitmap)>,
+    /// Files of a set with another total: that total, and how many of the first ones are there.
+    other: Option<(u64, u64)>,
     mixed: bool,
 }
 
 impl Survey {
     fn take(store: &dyn Store, rule: &NameRule) -> Result<Self, BenchError> {
         let mut survey = Self { files: 0, folders: 0, complete: 0, other: None, mixed: false };
-        let mut own = Bitmap::new(rule.total);
         each_file(store, rule, &mut |folder, name, kind| {
             if kind == Kind::Folder {
                 survey.folders += 1;
@@ -96,7 +95,7 @@ impl Survey {
             let in_turn = |number| rule.subfolders <= 1 || folder == number % rule.subfolders;
             match rule.number_of(name) {
                 Some((number, total)) if in_turn(number) && total == rule.total => {
-                    survey.complete += u64::from(own.set(number));
+                    survey.complete += 1;
                 }
                 Some((number, total)) if in_turn(number) => {
                     survey.note_other(number, total, rule.total);
@@ -108,19 +107,19 @@ impl Survey {
     }
 
     fn note_other(&mut self, number: u64, total: u64, wanted: u64) {
-        let (of, seen) = self.other.get_or_insert_with(|| (total, Bitmap::new(wanted)));
+        let (of, first) = self.other.get_or_insert((total, 0));
         if *of != total {
             self.mixed = true;
         } else if number < wanted {
-            seen.set(number);
+            *first += 1;
         }
     }
 
     /// The total of a larger set whose first `wanted` files are all there, if it is the only one.
     fn larger_set(&self, wanted: u64) -> Option<u64> {
-        let (total, seen) = self.other.as_ref()?;
-        let usable = !self.mixed && self.complete == 0 && seen.has_first(wanted);
-        usable.then_some(*total)
+        let (total, first) = self.other?;
+        let usable = !self.mixed && self.complete == 0 && first == wanted;
+        usable.then_some(total)
     }
 }
 
@@ -168,29 +167,4 @@ fn list_sorted(store: &dyn Store, rule: &NameRule) -> Result<NameList, BenchErro
 fn has_extension(name: &str, extension: &str) -> bool {
     let (stem, found) = name.rsplit_once('.').unwrap_or((name, ""));
     !stem.is_empty() && !name.starts_with('.') && found.eq_ignore_ascii_case(extension)
-}
-
-struct Bitmap {
-    words: Vec<u64>,
-}
-
-impl Bitmap {
-    fn new(len: u64) -> Self {
-        Self { words: vec![0; len.div_ceil(64) as usize] }
-    }
-
-    /// Sets a bit; true if it was clear.
-    fn set(&mut self, bit: u64) -> bool {
-        let (word, mask) = (&mut self.words[(bit / 64) as usize], 1 << (bit % 64));
-        let clear = *word & mask == 0;
-        *word |= mask;
-        clear
-    }
-
-    fn has_first(&self, count: u64) -> bool {
-        let full = count / 64;
-        let rest = (1u64 << (count % 64)) - 1;
-        self.words.iter().take(full as usize).all(|word| *word == u64::MAX)
-            && (rest == 0 || self.words.get(full as usize).is_some_and(|word| word & rest == rest))
-    }
 }

@@ -34,6 +34,12 @@ pub enum BenchError {
         /// The folder as the user knows it.
         folder: String,
     },
+    /// A file stands where a folder should be.
+    #[error("{folder}: is a file, expected a folder")]
+    NotAFolder {
+        /// The path as the user knows it.
+        folder: String,
+    },
     /// The data set has fewer files than the workload reads.
     #[error("{folder}: {found} {format} files found, {wanted} wanted")]
     TooFewFiles {
@@ -115,31 +121,90 @@ pub enum BenchError {
     Aborted(#[from] Aborted),
 }
 
+/// The command line that hints are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `feedline run`.
+    Feedline,
+    /// `dlio_benchmark`.
+    Dlio,
+}
+
+impl Dialect {
+    /// How a key of the workload is set.
+    fn set(self, key: &str, value: &str) -> String {
+        match self {
+            Self::Feedline => format!("--set {key}={value}"),
+            Self::Dlio => format!("++workload.{key}={value}"),
+        }
+    }
+
+    fn generate(self) -> String {
+        match self {
+            Self::Feedline => "--generate".to_owned(),
+            Self::Dlio => self.set("workflow.generate_data", "True"),
+        }
+    }
+
+    fn data(self) -> String {
+        match self {
+            Self::Feedline => "--data DIR".to_owned(),
+            Self::Dlio => self.set("dataset.data_folder", "DIR"),
+        }
+    }
+
+    fn out(self) -> &'static str {
+        match self {
+            Self::Feedline => "--out DIR",
+            Self::Dlio => "hydra.run.dir=DIR",
+        }
+    }
+}
+
 impl BenchError {
     /// What the user can type next, if there is something.
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self, dialect: Dialect) -> Option<String> {
+        let (generate, data) = (dialect.generate(), dialect.data());
         match self {
-            Self::NoDataFolder { .. } => {
-                Some("add --generate to make the data set, or --data DIR to name its place".into())
+            Self::NoDataFolder { .. } | Self::TooFewFiles { found: 0, .. } => {
+                Some(format!("add {generate} to make the data set, or {data} to name its place"))
             }
-            Self::TooFewFiles { found, .. } => Some(format!(
-                "add --generate to make the data set, or --set dataset.num_files_train={found}"
-            )),
-            Self::Subfolders { key, found, .. } => Some(format!("--set {key}={found}")),
-            Self::NoSpace { .. } => Some(
-                "choose another place with --data DIR, or fewer files with \
-                 --set dataset.num_files_train=N"
-                    .into(),
-            ),
+            Self::TooFewFiles { found, .. } => {
+                let fewer = dialect.set("dataset.num_files_train", &found.to_string());
+                Some(format!("add {generate} to make the data set, or {fewer}"))
+            }
+            Self::Subfolders { key, found, .. } => Some(dialect.set(key, &found.to_string())),
+            Self::NoSpace { .. } => {
+                let fewer = dialect.set("dataset.num_files_train", "N");
+                Some(format!("choose another place with {data}, or fewer files with {fewer}"))
+            }
+            Self::NotAFolder { .. } => Some(format!("choose another place with {data}")),
             Self::DlioTrimsAll { .. } => Some("leave --as-dlio out".into()),
-            Self::OutputBusy { .. } => Some("choose another folder with --out DIR".into()),
+            Self::OutputBusy { .. } => {
+                Some(format!("choose another folder with {}", dialect.out()))
+            }
             Self::OutputTaken { .. } => Some(
                 "choose another folder with --out DIR, or replace them with --overwrite".into(),
             ),
             Self::Load(LoadError::Sample { .. }) => {
-                Some("regenerate the data set with --generate, or name another with --data".into())
+                Some(format!("make the data set anew with {generate}, or name another with {data}"))
             }
+            Self::Load(_) | Self::Store(_) if self.is_direct_refused() => Some(format!(
+                "read through the page cache: {}",
+                dialect.set("reader.odirect", "false")
+            )),
             _ => None,
         }
+    }
+
+    fn is_direct_refused(&self) -> bool {
+        let mut cause: Option<&dyn std::error::Error> = Some(self);
+        while let Some(error) = cause {
+            if matches!(error.downcast_ref(), Some(StoreError::DirectRefused { .. })) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
     }
 }

@@ -15,9 +15,14 @@ pub struct Explanation {
     pub limits: &'static str,
 }
 
-/// The explanation of the metric called `name`; `eval_…` and `load_…` twins included.
+/// The explanation of the metric called `name`. One operation's numbers (`storage.read.calls`) are
+/// explained for all (`storage.OP.calls`).
 pub fn explain(name: &str) -> Option<&'static Explanation> {
-    METRICS.iter().find(|metric| metric.name == name)
+    let general = match name.strip_prefix("storage.").and_then(|rest| rest.split_once('.')) {
+        Some((_, rest)) => format!("storage.OP.{rest}"),
+        None => name.to_owned(),
+    };
+    METRICS.iter().find(|metric| metric.name == general)
 }
 
 const AU_FORMULA: &str = "per block: 100 * sum of measured compute times of the counted steps / \
@@ -345,7 +350,7 @@ pub const METRICS: &[Explanation] = &[
         "verdict.au_percentage",
         "%",
         "the utilisation that the verdict rests on",
-        "train_au_mean_percentage",
+        "train_au_mean_percentage; au_strict_percentage if an epoch counts no more steps than batches are read ahead",
         AU_LIMITS,
     ),
     metric(
@@ -441,6 +446,21 @@ pub const METRICS: &[Explanation] = &[
         "rate at which they were made",
         "bytes / 10^6 / seconds",
         "without fsync: bytes may still be in memory",
+    ),
+    metric(
+        "schema_version",
+        "-",
+        "version of Feedline's own object",
+        "raised when a key changes its meaning or goes away",
+        "-",
+    ),
+    metric("accelerators", "ranks", "emulated accelerators", "as asked for", "-"),
+    metric(
+        "seed",
+        "-",
+        "seed that the sample order was drawn from",
+        "train.seed, or a new one for shuffles that are `random`",
+        "-",
     ),
 ];
 

@@ -38,7 +38,10 @@ impl OutputFolder {
                 let _ = fs::remove_file(path.join(LOCK_NAME));
                 Err(BenchError::OutputTaken { folder: path.display().to_string() })
             }
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => {
+                remove_results(path).map_err(output)?;
+                Ok(Self { path: path.to_owned(), _lock: lock })
+            }
             Err(fs::TryLockError::WouldBlock) => {
                 Err(BenchError::OutputBusy { folder: path.display().to_string() })
             }
@@ -88,8 +91,69 @@ impl OutputFolder {
     }
 }
 
+/// Removes the result files of an earlier run, so that those of its ranks do not mix with ours.
+fn remove_results(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let of_rank = |ending| {
+            let rank = name.strip_suffix(ending);
+            rank.is_some_and(|rank: &str| rank.parse::<u32>().is_ok())
+        };
+        if name == SUMMARY_NAME || of_rank("_output.json") || of_rank("_per_epoch_stats.json") {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 impl Drop for OutputFolder {
     fn drop(&mut self) {
         let _ = fs::remove_file(self.path.join(LOCK_NAME));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn results_of_an_earlier_run_are_refused_or_removed_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["summary.json", "0_output.json", "1_output.json", "3_per_epoch_stats.json"] {
+            fs::write(folder.path().join(name), "{}").unwrap();
+        }
+        fs::write(folder.path().join("my_output.json"), "mine").unwrap();
+        let refused = OutputFolder::claim(folder.path(), Existing::Refuse).unwrap_err();
+        assert!(matches!(refused, BenchError::OutputTaken { .. }), "{refused}");
+        assert_eq!(names(folder.path()).len(), 5);
+        let claimed = OutputFolder::claim(folder.path(), Existing::Replace).unwrap();
+        let busy = OutputFolder::claim(folder.path(), Existing::Replace).unwrap_err();
+        assert!(matches!(busy, BenchError::OutputBusy { .. }), "{busy}");
+        drop(claimed);
+        assert_eq!(names(folder.path()), ["my_output.json"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_finished_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let claimed = OutputFolder::claim(folder.path(), Existing::Refuse).unwrap();
+        let error = claimed.write("a.json", |file| {
+            file.write_all(b"{")?;
+            Err(io::Error::other("the disk is full"))
+        });
+        assert!(matches!(error.unwrap_err(), BenchError::Output { .. }));
+        claimed.write("b/c.yaml", |file| file.write_all(b"x: 1")).unwrap();
+        drop(claimed);
+        assert_eq!(names(folder.path()), ["b"]);
     }
 }

@@ -5,12 +5,12 @@
 //! ran out of room leaves complete files and nothing else.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
 use feedline_formats::{Content, Element, FileSpec, Format, Sink, StreamError};
 use feedline_loader::FileNames;
-use feedline_store::{AlignedBuf, Durability, Store, Writer};
+use feedline_store::{AlignedBuf, Durability, Kind, Store, Writer};
 use feedline_workload::Dataset;
 
 use crate::error::BenchError;
@@ -61,22 +61,22 @@ impl Generator<'_> {
                 self.store.make_folder(&folder)?;
             }
         }
-        self.observer.generating(Generating { files_total, bytes_total, ..Generating::default() });
         let list = Mutex::new((0, SampleSizes::new(self.dataset)));
-        let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let done = Mutex::new(Generating { files_total, bytes_total, ..Generating::default() });
+        self.observer.generating(*lock(&done));
         let failure = Mutex::new(None);
         self.clock.scope(|scope| {
             for writer in 0..WRITERS.min(files_total) {
-                let (list, files, bytes, failure) = (&list, &files, &bytes, &failure);
+                let (list, done, failure) = (&list, &done, &failure);
                 scope.spawn(format!("writer-{writer}"), move || {
                     let mut buffer = AlignedBuf::new(BUFFER_BYTES);
                     while let Some(file) = self.next_file(list, files_total, failure) {
                         match self.write(&file, &mut buffer) {
                             Ok(Some(size)) => {
-                                let bytes = bytes.fetch_add(size, Ordering::Relaxed) + size;
-                                let files = files.fetch_add(1, Ordering::Relaxed) + 1;
-                                let done = Generating { files, files_total, bytes, bytes_total };
-                                self.observer.generating(done);
+                                let mut done = lock(done);
+                                done.files += 1;
+                                done.bytes += size;
+                                self.observer.generating(*done);
                             }
                             Ok(None) => return,
                             Err(error) => {
@@ -90,11 +90,10 @@ impl Generator<'_> {
         self.observer.phase_ends();
         match lock(&failure).take() {
             Some(error) => Err(error),
-            None => Ok(Generated {
-                files: files.into_inner(),
-                bytes: bytes.into_inner(),
-                wall_ns: self.clock.now() - begin,
-            }),
+            None => {
+                let Generating { files, bytes, .. } = *lock(&done);
+                Ok(Generated { files, bytes, wall_ns: self.clock.now() - begin })
+            }
         }
     }
 
@@ -104,16 +103,36 @@ impl Generator<'_> {
 
     /// Bytes that the set takes, or an error if they cannot fit.
     pub(crate) fn check_room(&self) -> Result<u64, BenchError> {
-        let mut sizes = SampleSizes::new(self.dataset);
-        let needed = (0..self.files_total()).fold(0u64, |sum, index| {
-            sum.saturating_add(self.format.encoded_len(&self.spec(index, sizes.next_dims())))
-        });
-        match self.store.free_bytes("")? {
-            Some(free) if free < needed => {
-                Err(BenchError::NoSpace { folder: self.store.locate(""), needed, free })
-            }
-            _ => Ok(needed),
+        let folder = self.store.locate("");
+        if self.store.kind("")? == Some(Kind::File) {
+            return Err(BenchError::NotAFolder { folder });
         }
+        let free = self.store.free_bytes("")?.unwrap_or(u64::MAX);
+        let needed = self.bytes_up_to(free);
+        if needed > free {
+            return Err(BenchError::NoSpace { folder, needed, free });
+        }
+        Ok(needed)
+    }
+
+    /// Bytes of all files; with files of different size, only until they exceed `limit`.
+    fn bytes_up_to(&self, limit: u64) -> u64 {
+        let mut sizes = SampleSizes::new(self.dataset);
+        let files = self.files_total();
+        let mut encoded_len = |index| self.format.encoded_len(&self.spec(index, sizes.next_dims()));
+        let first = encoded_len(0);
+        if SampleSizes::new(self.dataset).is_uniform() {
+            // A synthetic file holds its own number, so the last one is the longest.
+            return first.max(encoded_len(files - 1)).saturating_mul(files);
+        }
+        let mut sum = first;
+        for index in 1..files {
+            if sum > limit || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            sum = sum.saturating_add(encoded_len(index));
+        }
+        sum
     }
 
     fn next_file(

@@ -34,9 +34,14 @@ impl Journal {
         Ok(Self { file: Mutex::new(file), least, observer })
     }
 
+    /// Whether lines of that level are written.
+    pub(crate) fn hears(&self, level: Level) -> bool {
+        level >= self.least
+    }
+
     /// A line without a date.
     pub(crate) fn plain(&self, level: Level, text: &str) {
-        if level < self.least {
+        if !self.hears(level) {
             return;
         }
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +53,7 @@ impl Journal {
 
     /// A line that begins with the date and time.
     pub(crate) fn dated(&self, level: Level, text: &str) {
-        if level >= self.least {
+        if self.hears(level) {
             let now = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S.%6f");
             self.plain(level, &format!("{now} {text}"));
         }

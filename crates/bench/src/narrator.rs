@@ -2,9 +2,9 @@
 
 use feedline_ranks::Ranks;
 
-use crate::metrics::StrictTally;
+use crate::metrics::{Step, StrictTally};
 use crate::moment::Moment;
-use crate::observer::Stepping;
+use crate::observer::{Level, Rates, Stepping};
 use crate::outcome::{BlockOutcome, CheckpointOutcome};
 use crate::train::Job;
 
@@ -12,12 +12,13 @@ use crate::train::Job;
 pub(crate) struct Narrator<'a> {
     job: &'a Job<'a>,
     speaks: bool,
+    rank: u32,
     ranks: u32,
 }
 
 impl<'a> Narrator<'a> {
     pub(crate) fn new(job: &'a Job<'a>, ranks: &dyn Ranks) -> Self {
-        Self { job, speaks: ranks.rank() == 0, ranks: ranks.size() }
+        Self { job, speaks: ranks.rank() == 0, rank: ranks.rank(), ranks: ranks.size() }
     }
 
     pub(crate) fn epoch_begins(&self, epoch: u32, steps: u64) {
@@ -26,6 +27,7 @@ impl<'a> Narrator<'a> {
             None => format!("{steps} steps expected"),
         };
         self.say(|| format!("Starting epoch {epoch}: {how}"));
+        self.step(epoch, steps, &StrictTally::default(), 0);
     }
 
     pub(crate) fn epoch_ends(&self, epoch: u32, start: &Moment, end: &Moment, steps: u64) {
@@ -51,8 +53,10 @@ impl<'a> Narrator<'a> {
             format!("{head} Accelerator Utilization [AU] (%): {au:.4}")
         });
         self.say(|| {
-            let rate = tally.throughput(wall, batch) * f64::from(self.ranks);
-            format!("{head} Throughput (samples/second): {rate:.4}")
+            let rate = self.job.plan.semantics.block_throughput(tally, wall, batch);
+            let rate = rate
+                .map_or("n/a".to_owned(), |rate| format!("{:.4}", rate * f64::from(self.ranks)));
+            format!("{head} Throughput (samples/second): {rate}")
         });
         self.say(|| {
             let (mean, stdev) = tally.compute_s();
@@ -104,16 +108,29 @@ impl<'a> Narrator<'a> {
         let wall_s = so_far.split.total_ns() as f64 / 1e9;
         let ranks = f64::from(self.ranks);
         let batch = self.job.workload.reader.batch_size;
-        self.job.observer.stepping(Stepping {
-            epoch,
-            epochs: self.job.workload.train.epochs,
-            step: so_far.steps,
-            steps,
+        let rates = (wall_s > 0.0 && so_far.steps > 0).then(|| Rates {
             busy_percent: 100.0 * so_far.split.compute_ns as f64 / 1e9 / wall_s,
             samples_per_s: ranks * (so_far.steps * batch) as f64 / wall_s,
             bytes_per_s: ranks * sample_bytes as f64 / wall_s,
             seconds_left: wall_s / so_far.steps as f64 * (steps - so_far.steps) as f64,
         });
+        let (step, epochs) = (so_far.steps, self.job.workload.train.epochs);
+        self.job.observer.stepping(Stepping { epoch, epochs, step, steps, rates });
+    }
+
+    /// What DLIO says of every step on every rank at level `info`.
+    pub(crate) fn step_details(&self, number: u64, step: &Step, samples: u64) {
+        if !self.job.journal.hears(Level::Info) {
+            return;
+        }
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let (rank, load) = (self.rank, seconds(step.wait.total_ns()));
+        let text = format!("Rank {rank} step {number}: loaded {samples} samples in {load:.4} s");
+        self.job.journal.dated(Level::Info, &text);
+        let whole = seconds(step.proc_ns);
+        let text =
+            format!("Rank {rank} step {number}: processed {samples} samples in {whole:.4} s");
+        self.job.journal.dated(Level::Info, &text);
     }
 
     /// The text is made only where it is heard.

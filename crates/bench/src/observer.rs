@@ -24,11 +24,18 @@ pub struct Stepping {
     pub step: u64,
     /// Steps of this epoch.
     pub steps: u64,
-    /// Share of the epoch's time so far that rank 0 computed.
+    /// How it goes, once a step has been made.
+    pub rates: Option<Rates>,
+}
+
+/// How an epoch goes so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Share of the time that rank 0 computed.
     pub busy_percent: f64,
-    /// Samples a second so far, all ranks.
+    /// Samples a second, all ranks.
     pub samples_per_s: f64,
-    /// Bytes of samples a second so far, all ranks.
+    /// Bytes of samples a second, all ranks.
     pub bytes_per_s: f64,
     /// What the rest of the epoch takes if it goes on like this.
     pub seconds_left: f64,
@@ -67,7 +74,7 @@ pub trait Observer: Send + Sync {
     /// Data generation went on.
     fn generating(&self, _progress: Generating) {}
 
-    /// A step was made.
+    /// An epoch begins (step 0), or a step was made.
     fn stepping(&self, _progress: Stepping) {}
 
     /// Progress of the current phase ends here.

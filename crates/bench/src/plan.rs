@@ -4,7 +4,7 @@ use feedline_loader::{SampleSpace, Shuffle};
 use feedline_workload::{SampleOrder, Shuffle as Asked, Workload};
 
 use crate::error::BenchError;
-use crate::metrics::Window;
+use crate::metrics::{BlockTally, Window};
 use crate::names::NameRule;
 
 /// Whose rules a run follows.
@@ -14,6 +14,23 @@ pub enum Semantics {
     Feedline,
     /// What DLIO does: its order, its trimming, its metric quirks, for comparisons.
     Dlio,
+}
+
+/// Steps that DLIO's throughput takes off every block (Q26).
+const DLIO_LOST_STEPS: u64 = 2;
+
+impl Semantics {
+    /// DLIO's throughput of a block. Blocks of up to two steps have none: by the formula it comes out
+    /// as 0 or less, and only a run that must do as DLIO does says so (Q29).
+    pub(crate) fn block_throughput(
+        self,
+        tally: &BlockTally,
+        wall_ns: u64,
+        batch: u64,
+    ) -> Option<f64> {
+        let exists = self == Self::Dlio || tally.steps > DLIO_LOST_STEPS;
+        exists.then(|| tally.throughput(wall_ns, batch))
+    }
 }
 
 /// Everything about a run that follows from the workload.

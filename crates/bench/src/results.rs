@@ -279,8 +279,8 @@ impl Serialize for EpochOutput<'_> {
             .map(|(key, block)| {
                 let (tally, wall) = (&block.tally, block.wall_ns());
                 let rate = match key.as_str() {
-                    "eval" => tally.eval_throughput(wall, eval_batch),
-                    _ => tally.throughput(wall, batch),
+                    "eval" => Some(tally.eval_throughput(wall, eval_batch)),
+                    _ => plan.semantics.block_throughput(tally, wall, batch),
                 };
                 (key, json!(rate))
             })

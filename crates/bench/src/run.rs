@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::Clock;
-use feedline_formats::{Element, Format};
+use feedline_formats::{Element, FileSpec, Format};
 use feedline_loader::DataSet;
 use feedline_ranks::{Ranks, ThreadRank};
-use feedline_store::Store;
+use feedline_store::{Kind, Store};
 use feedline_workload::{Shuffle, Workload};
 
 use crate::discover::{Discovered, discover};
@@ -22,9 +22,13 @@ use crate::moment::Moment;
 use crate::observer::{Level, Observer};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::Plan;
+use crate::sizes::SampleSizes;
 use crate::steplog::StepLog;
 use crate::support;
 use crate::train::{Job, Trainer};
+
+/// A file may differ from the described size by one part in this many, for headers of other writers.
+const SIZE_TOLERANCE: u64 = 50;
 
 /// Everything that a run is given.
 pub struct Run {
@@ -73,12 +77,31 @@ impl Run {
         let element = support::element(&self.workload)?;
         let mut prepared = PreparedRun { run: self, format, element, found: None };
         let workflow = &prepared.run.workload.workflow;
+        let checkpoints = &prepared.run.checkpoints;
+        if workflow.checkpoint && checkpoints.kind("")? == Some(Kind::File) {
+            return Err(BenchError::NotAFolder { folder: checkpoints.locate("") });
+        }
         if workflow.generate_data {
             prepared.generator().check_room()?;
         } else if workflow.train {
             prepared.found = Some(prepared.run.find()?);
         }
         Ok(prepared)
+    }
+
+    /// Removes the data set if this run made it and was told not to keep it. What it did not make,
+    /// it does not remove, unlike DLIO, which deletes the whole data folder.
+    pub fn discard_data(
+        workload: &Workload,
+        data: &dyn Store,
+        outcome: &Outcome,
+    ) -> Result<(), BenchError> {
+        let done = !outcome.interrupted && !workload.generate_only();
+        if !workload.dataset.keep_files && done && outcome.generated.is_some() {
+            data.remove_folder(outcome.plan.train_files.folder)?;
+            data.remove_folder(outcome.plan.eval_files.folder)?;
+        }
+        Ok(())
     }
 
     fn find(&self) -> Result<Found, BenchError> {
@@ -98,7 +121,22 @@ impl PreparedRun {
     pub fn execute(mut self, folder: &OutputFolder) -> Result<Outcome, BenchError> {
         let journal = self.run.journal(folder)?;
         let start = Moment::now(&self.run.clock);
-        self.run.announce(&journal);
+        let worked = self.work(&journal, folder.path());
+        match worked {
+            Ok((generated, ranks)) => Ok(self.run.outcome(start, generated, ranks)),
+            Err(error) => {
+                journal.dated(Level::Error, &chain(&error));
+                Err(error)
+            }
+        }
+    }
+
+    fn work(
+        &mut self,
+        journal: &Journal,
+        out: &Path,
+    ) -> Result<(Option<Generated>, Vec<RankOutcome>), BenchError> {
+        self.run.announce(journal);
         let mut generated = None;
         if self.run.workload.workflow.generate_data {
             journal.output("Starting data generation");
@@ -112,13 +150,32 @@ impl PreparedRun {
                 Some(found) => found,
                 None => self.run.find()?,
             };
-            ranks = self.run.train(self.format, found, &journal, folder.path())?;
+            if let Some(notice) = self.size_notice(&found.train)? {
+                journal.plain(Level::Warning, &notice);
+                self.run.warnings.push(notice);
+            }
+            ranks = self.run.train(self.format, found, journal, out)?;
         }
-        let run = self.run;
-        if !run.workload.dataset.keep_files && !run.workload.generate_only() {
-            run.data.remove_folder("")?;
-        }
-        Ok(run.outcome(start, generated, ranks))
+        Ok((generated, ranks))
+    }
+
+    /// A remark if the first file is not as large as the workload says it is.
+    fn size_notice(&self, found: &Discovered) -> Result<Option<String>, BenchError> {
+        let dims = SampleSizes::new(&self.run.workload.dataset).next_dims();
+        let samples = self.run.plan.samples_per_file;
+        let spec = FileSpec { dims, samples, element: self.element, index: 0 };
+        let expected = self.format.encoded_len(&spec);
+        let mut key = String::new();
+        found.names.write_key(0, &mut key);
+        let size = self.run.data.open(&key)?.len()?;
+        let differs = size.abs_diff(expected) > expected / SIZE_TOLERANCE;
+        Ok(differs.then(|| {
+            format!(
+                "{}: {size} bytes, but the workload describes a file of {expected}: DLIO's MB/s \
+                 follow the workload, sample_MB_per_second the file",
+                self.run.data.locate(&key)
+            )
+        }))
     }
 
     fn generator(&self) -> Generator<'_> {
@@ -241,6 +298,12 @@ impl Run {
             plan: self.plan,
         }
     }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Trains on every rank. The error of the rank that failed first is the run's error.

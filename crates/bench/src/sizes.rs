@@ -34,6 +34,11 @@ impl SampleSizes {
         Self { rule }
     }
 
+    /// True if every file's samples have the same dimensions.
+    pub fn is_uniform(&self) -> bool {
+        matches!(self.rule, Rule::Fixed(_))
+    }
+
     /// The dimensions of a sample of the next file.
     pub fn next_dims(&mut self) -> Vec<u64> {
         match &mut self.rule {

@@ -7,9 +7,6 @@ use crate::metrics::{Split, StrictTally, mean_and_stdev, strict_throughput, weig
 use crate::outcome::{BlockOutcome, EpochOutcome, Outcome};
 use crate::plan::Semantics;
 
-/// Steps that DLIO's throughput takes off every block (Q26).
-const DLIO_LOST_STEPS: u64 = 2;
-
 /// DLIO's numbers for training or evaluation, one value an epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
@@ -103,18 +100,17 @@ fn epochs<T>(outcome: &Outcome, value: impl Fn(&[&EpochOutcome]) -> T) -> Vec<T>
 
 fn train_series(outcome: &Outcome) -> Series {
     let batch = outcome.plan.train.map_or(0, |phase| phase.batch);
-    let raw = outcome.plan.semantics == Semantics::Dlio;
+    let semantics = outcome.plan.semantics;
     let au = |epoch: &EpochOutcome| {
         weighted_by_steps(
             epoch.blocks.iter().map(|b| (b.tally.steps, b.tally.au_percent(b.wall_ns()))),
         )
     };
-    // Blocks of one or two steps have no throughput by DLIO's formula: it comes out as 0 or less.
-    let usable = |block: &&BlockOutcome| raw || block.tally.steps > DLIO_LOST_STEPS;
     let throughput = |epoch: &EpochOutcome| {
-        let blocks = epoch.blocks.iter().filter(usable);
-        let values = blocks.map(|b| (b.tally.steps, b.tally.throughput(b.wall_ns(), batch)));
-        weighted_by_steps(values)
+        let rate = |b: &BlockOutcome| semantics.block_throughput(&b.tally, b.wall_ns(), batch);
+        let rates: Vec<_> =
+            epoch.blocks.iter().filter_map(|b| Some((b.tally.steps, rate(b)?))).collect();
+        (!rates.is_empty()).then(|| weighted_by_steps(rates))
     };
     Series {
         au_percent: epochs(outcome, |ranks| {
@@ -122,8 +118,7 @@ fn train_series(outcome: &Outcome) -> Series {
             Some(sum / ranks.len() as f64)
         }),
         throughput: epochs(outcome, |ranks| {
-            let known = ranks.iter().all(|epoch| epoch.blocks.iter().any(|b| usable(&b)));
-            known.then(|| ranks.iter().map(|epoch| throughput(epoch)).sum())
+            ranks.iter().map(|epoch| throughput(epoch)).sum::<Option<f64>>()
         }),
     }
 }

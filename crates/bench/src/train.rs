@@ -30,6 +30,13 @@ const COMPUTE_STREAM: u64 = 1 << 32;
 const EVAL_STREAM: u64 = 2 << 32;
 const PREPROCESS_STREAM: u64 = 3 << 32;
 
+/// What ranks tell each other at the end of a step; the largest is heard by all.
+const GO_ON: u64 = 0;
+/// A stop was asked for: this step is the last.
+const STOP: u64 = 1;
+/// A stop was asked for in the middle of this step: it does not count.
+const BROKEN_STEP: u64 = 2;
+
 /// What all ranks of a run share.
 pub(crate) struct Job<'a> {
     pub(crate) clock: &'a Clock,
@@ -210,17 +217,22 @@ impl<'a> Trainer<'a> {
             }
             let Some(batch) = batch else {
                 // Stopped inside a batch: the other ranks hear of it where this step would end.
-                self.agree_to_stop()?;
+                self.ranks.max(BROKEN_STEP)?;
                 break;
             };
             let asked_ns = self.compute.next_ns();
             let mut step = self.compute(begin, &batch, asked_ns);
             let before = self.job.clock.now();
             self.done_ns = before;
-            let stop = self.agree_to_stop()?;
+            let news = self.ranks.max(if self.stopping() { STOP } else { GO_ON })?;
+            if news == BROKEN_STEP {
+                break; // Some rank has no part in this step, so it is nobody's.
+            }
+            let stop = news == STOP;
             step.peers_ns = self.job.clock.now() - before;
             self.record(&step, &batch, running)?;
             self.narrator.step(epoch, steps, &running.strict, running.sample_bytes);
+            self.narrator.step_details(running.steps, &step, batch.samples);
             let number = running.steps;
             if self.schedule.due_after_step(number) && !stop {
                 self.close_block(epoch, running);
@@ -357,7 +369,7 @@ impl<'a> Trainer<'a> {
 
     /// Meets the other ranks; true if any of them was asked to stop.
     fn agree_to_stop(&self) -> Result<bool, BenchError> {
-        Ok(self.ranks.max(u64::from(self.stopping()))? > 0)
+        Ok(self.ranks.max(if self.stopping() { STOP } else { GO_ON })? >= STOP)
     }
 }
 

@@ -1,10 +1,12 @@
 //! The answer in one line: were the accelerators fed, and if not, who starved them.
 
+use feedline_loader::TorchConfig;
 use feedline_workload::Workload;
 
 use crate::host::usable_cpus;
 use crate::metrics::Split;
 use crate::outcome::Outcome;
+use crate::plan::Plan;
 use crate::summary::Summary;
 
 /// The share of the data in the page cache from which on a result says little about the storage.
@@ -40,14 +42,14 @@ impl Cause {
 pub enum Verdict {
     /// The utilisation reached the target.
     Fed {
-        /// DLIO's mean utilisation.
+        /// The utilisation that was judged.
         au_percent: f64,
         /// The target.
         target_percent: f64,
     },
     /// It did not.
     Starved {
-        /// DLIO's mean utilisation.
+        /// The utilisation that was judged.
         au_percent: f64,
         /// The target.
         target_percent: f64,
@@ -65,8 +67,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Judges a run against `target` (a fraction).
-    pub fn new(summary: &Summary, target: f64) -> Self {
+    /// Judges a run against `target` (a fraction), by DLIO's utilisation where `basis` allows it.
+    pub fn new(summary: &Summary, target: f64, basis: Basis) -> Self {
         let Some(train) = &summary.train else { return Self::NotTrained };
         let strict = &summary.strict;
         if strict.counted_steps == 0 {
@@ -75,7 +77,10 @@ impl Verdict {
         if strict.split.compute_ns == 0 {
             return Self::Unpaced;
         }
-        let au_percent = train.au().map_or(0.0, |(mean, _)| mean);
+        let au_percent = match basis {
+            Basis::Dlio => train.au().map_or(0.0, |(mean, _)| mean),
+            Basis::Strict => strict.au_percent.unwrap_or(0.0),
+        };
         let target_percent = 100.0 * target;
         if au_percent >= target_percent {
             return Self::Fed { au_percent, target_percent };
@@ -109,6 +114,31 @@ fn main_cause(split: &Split) -> (Cause, f64) {
     (cause, 100.0 * ns as f64 / split.total_ns().max(1) as f64)
 }
 
+/// Which utilisation a verdict rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// DLIO's, which the target refers to.
+    Dlio,
+    /// The strict one: the steps that DLIO counts are no more than the batches that are read ahead,
+    /// so all of them can come out of the step that it leaves out.
+    Strict,
+}
+
+impl Basis {
+    fn of(plan: &Plan, workload: &Workload) -> Self {
+        let Some(phase) = plan.train else { return Self::Dlio };
+        let window = phase.window;
+        let counted = window.expected.saturating_sub(window.skip_start + window.skip_end);
+        let ahead = TorchConfig {
+            workers: workload.reader.read_threads,
+            prefetch: u64::from(workload.reader.prefetch_size),
+            batch: phase.batch,
+        }
+        .outstanding();
+        if counted <= ahead { Self::Strict } else { Self::Dlio }
+    }
+}
+
 /// What is said about a run besides its numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
@@ -140,14 +170,26 @@ impl Report {
             read_threads: workload.reader.read_threads,
             cpus: usable_cpus(),
         };
-        let verdict = Verdict::new(summary, workload.metric.au);
+        let basis = Basis::of(&outcome.plan, workload);
+        let verdict = Verdict::new(summary, workload.metric.au, basis);
+        let mut cautions = cautions(outcome, summary, setting);
+        let dlio_au = summary.train.as_ref().and_then(|train| Some(train.au()?.0));
+        if let (Basis::Strict, Some(au)) = (basis, dlio_au) {
+            cautions.insert(
+                0,
+                format!(
+                    "an epoch has hardly more steps than batches read ahead, so DLIO's AU of \
+                     {au:.1} % shows little of the storage: the verdict rests on the strict one"
+                ),
+            );
+        }
         let cached = summary.cached_share.last().copied().flatten();
         Self {
             workload: name.to_owned(),
             target: workload.metric.au,
             quick,
             verdict,
-            cautions: cautions(outcome, summary, setting),
+            cautions,
             next_step: match outcome.interrupted {
                 true => "let it run to its end for numbers that can be compared".into(),
                 false => next_step(&verdict, setting, cached),
@@ -246,9 +288,103 @@ pub(crate) fn cautions(outcome: &Outcome, summary: &Summary, setting: Setting) -
     let seconds = summary.rank_done_s.map_or(0.0, |(_, last)| last);
     if summary.train.is_some() && (summary.strict.counted_steps < 10 || seconds < 10.0) {
         cautions.push(format!(
-            "the run is short ({} counted steps, {seconds:.1} s): start-up weighs in the numbers",
+            "the run is short (counted steps: {}, {seconds:.1} s): start-up weighs in the numbers",
             summary.strict.counted_steps
         ));
     }
     cautions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::{Series, Strict};
+
+    fn summary(au: f64, strict_au: f64, split: Split) -> Summary {
+        Summary {
+            train: Some(Series { au_percent: vec![Some(au)], throughput: vec![None] }),
+            eval: None,
+            saves: None,
+            strict: Strict {
+                au_percent: Some(strict_au),
+                split,
+                steps: 10,
+                counted_steps: 9,
+                ..Strict::default()
+            },
+            rank_done_s: Some((60.0, 60.0)),
+            cached_share: vec![Some(0.0)],
+        }
+    }
+
+    const SPLIT: Split = Split {
+        storage_ns: 30,
+        decode_ns: 20,
+        worker_ns: 5,
+        peers_ns: 5,
+        compute_ns: 40,
+        behind_ns: 0,
+    };
+
+    #[test]
+    fn the_largest_wait_is_the_cause() {
+        let check = |split: Split, by, share_percent| {
+            let expected =
+                Verdict::Starved { au_percent: 40.0, target_percent: 90.0, by, share_percent };
+            assert_eq!(Verdict::new(&summary(40.0, 39.0, split), 0.9, Basis::Dlio), expected);
+        };
+        check(SPLIT, Cause::Storage, 30.0);
+        check(Split { storage_ns: 5, decode_ns: 45, ..SPLIT }, Cause::Decode, 45.0);
+        check(Split { storage_ns: 5, worker_ns: 30, ..SPLIT }, Cause::Workers, 30.0);
+        check(Split { storage_ns: 0, peers_ns: 35, ..SPLIT }, Cause::Peers, 35.0);
+    }
+
+    #[test]
+    fn the_target_is_reached_at_the_target() {
+        let fed = Verdict::Fed { au_percent: 90.0, target_percent: 90.0 };
+        assert_eq!(Verdict::new(&summary(90.0, 20.0, SPLIT), 0.9, Basis::Dlio), fed);
+    }
+
+    #[test]
+    fn a_run_that_lives_on_what_was_read_ahead_is_judged_strictly() {
+        let verdict = Verdict::new(&summary(99.0, 20.0, SPLIT), 0.9, Basis::Strict);
+        assert!(matches!(verdict, Verdict::Starved { au_percent: 20.0, .. }), "{verdict:?}");
+    }
+
+    #[test]
+    fn runs_without_computation_or_steps_are_not_judged() {
+        let idle = Split { compute_ns: 0, ..SPLIT };
+        assert_eq!(Verdict::new(&summary(0.0, 0.0, idle), 0.9, Basis::Dlio), Verdict::Unpaced);
+        let mut short = summary(0.0, 0.0, SPLIT);
+        short.strict.counted_steps = 0;
+        assert_eq!(Verdict::new(&short, 0.9, Basis::Dlio), Verdict::TooShort);
+        short.train = None;
+        assert_eq!(Verdict::new(&short, 0.9, Basis::Dlio), Verdict::NotTrained);
+    }
+
+    #[test]
+    fn the_next_step_fits_the_cause_and_the_machine() {
+        let setting = Setting { accelerators: 2, read_threads: 4, cpus: 16 };
+        let starved = |by| Verdict::Starved {
+            au_percent: 45.0,
+            target_percent: 90.0,
+            by,
+            share_percent: 50.0,
+        };
+        let next = |verdict: &Verdict, setting| next_step(verdict, setting, Some(0.0));
+        assert_eq!(
+            next(&starved(Cause::Storage), setting),
+            "ask the storage for more at once: --set reader.read_threads=8"
+        );
+        assert_eq!(
+            next(&starved(Cause::Storage), Setting { cpus: 2, ..setting }),
+            "find how many accelerators this feeds: --accelerators 1"
+        );
+        assert_eq!(
+            next(&starved(Cause::Workers), Setting { cpus: 4, ..setting }),
+            "8 readers share 4 cores: --set reader.read_threads=2"
+        );
+        let fed = Verdict::Fed { au_percent: 95.0, target_percent: 90.0 };
+        assert_eq!(next(&fed, setting), "find the limit: --accelerators 4");
+    }
 }

@@ -414,7 +414,8 @@ fn files_opened(change: fn(&mut Workload)) -> Vec<u64> {
     };
     run.prepare().unwrap().execute(&folder).unwrap();
     let opened = opened.lock().unwrap();
-    opened.clone()
+    // Before training, the size of the first file is held against the workload.
+    opened[1..].to_vec()
 }
 
 fn sorted(files: &[u64]) -> Vec<u64> {

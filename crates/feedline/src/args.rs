@@ -64,7 +64,7 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "WORKLOAD | OVERRIDE", required = true)]
     pub(crate) words: Vec<String>,
     /// Emulated accelerators (ranks), as threads of this process
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 1,
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) accelerators: u32,
     /// Folder of the data set [default: dataset.data_folder of the workload]
@@ -77,7 +77,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Epochs to train
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) epochs: Option<u32>,
     /// Set a key of the workload, e.g. reader.read_threads=8; may be repeated
     #[arg(short, long = "set", value_name = "KEY=VALUE")]

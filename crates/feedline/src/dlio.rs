@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use feedline_bench::{Existing, Level, Semantics};
+use feedline_bench::{Dialect, Existing, Level, Semantics};
 use feedline_workload::{Cfg, DlioCommandLine, WorkloadError, default_run_dir, to_yaml};
 
 use crate::failure;
@@ -41,7 +41,7 @@ pub(crate) fn main(args: Vec<String>) -> ExitCode {
     match run(&args) {
         Ok(code) => code,
         Err(error) => {
-            failure::print(&error);
+            failure::print(&error, Dialect::Dlio);
             let too_many = error.chain().any(|cause| {
                 let found = cause.downcast_ref::<WorkloadError>();
                 matches!(found, Some(WorkloadError::StepsBeyondData { .. }))

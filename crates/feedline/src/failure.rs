@@ -1,8 +1,9 @@
 //! How errors reach the user: one line, the chain of causes, one hint.
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use feedline_bench::BenchError;
+use feedline_bench::{BenchError, Dialect};
 use feedline_workload::WorkloadError;
 
 /// The run ended with an error.
@@ -34,21 +35,26 @@ impl std::error::Error for Hinted {}
 
 /// Prints an error and gives the exit code for it.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    print(error);
+    print(error, Dialect::Feedline);
     ExitCode::from(ERROR)
 }
 
 /// Prints an error with its hint.
-pub(crate) fn print(error: &anyhow::Error) {
-    eprintln!("error: {error:#}");
-    if let Some(hint) = hint(error) {
-        eprintln!("hint: {hint}");
+pub(crate) fn print(error: &anyhow::Error, dialect: Dialect) {
+    say(&format!("error: {error:#}"));
+    if let Some(hint) = hint(error, dialect) {
+        say(&format!("hint: {hint}"));
     }
 }
 
-fn hint(error: &anyhow::Error) -> Option<String> {
+/// A line on stderr. If nobody reads it any more the run goes on: its results are in files.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+fn hint(error: &anyhow::Error, dialect: Dialect) -> Option<String> {
     error.chain().find_map(|cause| {
-        let bench = || cause.downcast_ref::<BenchError>().and_then(BenchError::hint);
+        let bench = || cause.downcast_ref::<BenchError>().and_then(|error| error.hint(dialect));
         let workload = || cause.downcast_ref::<WorkloadError>().and_then(WorkloadError::hint);
         let own = || cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone());
         bench().or_else(workload).or_else(own)

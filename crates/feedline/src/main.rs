@@ -2,7 +2,6 @@
 //! elsewhere; this is the one place that writes to a terminal or chooses an exit code.
 //!
 //! Started under the name `dlio_benchmark` (a link to the binary) it is DLIO: see [`dlio`].
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command prints")]
 
 mod args;
 mod dlio;

@@ -8,8 +8,11 @@ use feedline_bench::{Generating, Level, Observer, Stepping};
 use feedline_report::units;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::failure;
+
 /// Time between two plain lines.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
+const PLAIN_END_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Draws on stderr.
 pub(crate) struct Progress {
@@ -51,10 +54,11 @@ impl Progress {
             bar.set_message(text(now - begin));
             return;
         }
-        let due = state.last_line.is_none_or(|last| now - last >= PLAIN_INTERVAL);
-        if due || done == total {
+        // The end of a phase is worth a line of its own, unless phases are over in no time.
+        let least = if done == total { PLAIN_END_INTERVAL } else { PLAIN_INTERVAL };
+        if state.last_line.is_none_or(|last| now - last >= least) {
             state.last_line = Some(now);
-            eprintln!("{}", text(now - begin));
+            failure::say(&text(now - begin));
         }
     }
 }
@@ -62,7 +66,7 @@ impl Progress {
 impl Observer for Progress {
     fn line(&self, level: Level, text: &str) {
         if self.log.is_some_and(|least| level >= least) {
-            eprintln!("[{}] {text}", level.as_str());
+            failure::say(&format!("[{}] {text}", level.as_str()));
         }
     }
 
@@ -70,31 +74,35 @@ impl Observer for Progress {
         let Generating { files, files_total, bytes, bytes_total } = progress;
         self.show(bytes, bytes_total, |elapsed| {
             let seconds = elapsed.as_secs_f64();
-            let rate = (seconds > 0.0 && bytes > 0).then(|| bytes as f64 / seconds);
-            let left = rate.map(|rate| (bytes_total - bytes) as f64 / rate);
-            format!(
-                "generate: {}/{} files, {} of {}, {}/s, {} left",
+            let so_far = format!(
+                "generate: {}/{} files, {} of {}",
                 units::count(files),
                 units::count(files_total),
                 units::bytes(bytes as f64),
                 units::bytes(bytes_total as f64),
-                units::bytes(rate),
-                units::duration(left),
-            )
+            );
+            if seconds <= 0.0 || bytes == 0 {
+                return so_far;
+            }
+            let rate = bytes as f64 / seconds;
+            let left = units::duration((bytes_total - bytes) as f64 / rate);
+            format!("{so_far}, {}/s, {left} left", units::bytes(rate))
         });
     }
 
     fn stepping(&self, progress: Stepping) {
-        let Stepping { epoch, epochs, step, steps, .. } = progress;
+        let Stepping { epoch, epochs, step, steps, rates } = progress;
         self.show(step, steps, |_| {
+            let (step, steps) = (units::count(step), units::count(steps));
+            let Some(rates) = rates else {
+                return format!("epoch {epoch}/{epochs}: step {step}/{steps}, waiting for data");
+            };
             format!(
-                "epoch {epoch}/{epochs}: step {}/{}, AU so far {}, {:.1} samples/s, {}/s, {} left",
-                units::count(step),
-                units::count(steps),
-                units::percent(progress.busy_percent),
-                progress.samples_per_s,
-                units::bytes(progress.bytes_per_s),
-                units::duration(progress.seconds_left),
+                "epoch {epoch}/{epochs}: step {step}/{steps}, AU {}, {:.1} samples/s, {}/s, {} left",
+                units::percent(rates.busy_percent),
+                rates.samples_per_s,
+                units::bytes(rates.bytes_per_s),
+                units::duration(rates.seconds_left),
             )
         });
     }
@@ -104,12 +112,12 @@ impl Observer for Progress {
         if let Some(bar) = state.bar.take() {
             bar.finish_and_clear();
         }
-        *state = State::default();
+        state.begin = None;
     }
 }
 
 fn bar(total: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:20} {msg}").expect("a valid template");
+    let style = ProgressStyle::with_template("{bar:12} {wide_msg}").expect("a valid template");
     let target = ProgressDrawTarget::stderr_with_hz(8);
     ProgressBar::with_draw_target(Some(total), target).with_style(style)
 }

@@ -9,8 +9,8 @@ use feedline_workload::{TimeSpec, Workload};
 const DATA_BYTES: f64 = (2u64 << 30) as f64;
 /// Epochs that are kept whatever they take, so that a second pass is seen.
 const EPOCHS: u32 = 2;
-/// Steps an epoch that the data should allow.
-const STEPS: u64 = 4;
+/// Steps an epoch that the data should allow: more than are read ahead, so that some are waited for.
+const STEPS: u64 = 8;
 /// Emulated computation of the whole run.
 const COMPUTE_SECONDS: f64 = 15.0;
 
@@ -39,10 +39,12 @@ pub(crate) fn overrides(workload: &Workload, ranks: u32) -> Vec<String> {
     let mut list = vec![
         format!("dataset.num_files_train={files}"),
         format!("dataset.num_samples_per_file={per_file}"),
-        format!("train.epochs={epochs}"),
-        format!("train.total_training_steps={steps}"),
         "workflow.checkpoint=False".to_owned(),
     ];
+    if workload.workflow.train {
+        list.push(format!("train.epochs={epochs}"));
+        list.push(format!("train.total_training_steps={steps}"));
+    }
     if batch < reader.batch_size {
         list.push(format!("reader.batch_size={batch}"));
         list.extend(scaled_time(&workload.train.computation_time, scale));
@@ -87,18 +89,18 @@ mod tests {
 
     #[test]
     fn files_and_batch_shrink_and_the_demand_stays() {
-        // 2 GiB / 146.6 MB = 14 files; 4 steps of 3; 0.35 s * 3 / 7 = 0.15 s.
+        // 2 GiB / 146.6 MB = 14 files; 14 steps of 1; 0.35 s / 7 = 0.05 s.
         let list = overrides(&unet3d(7), 1);
         assert_eq!(
             list,
             [
                 "dataset.num_files_train=14",
                 "dataset.num_samples_per_file=1",
-                "train.epochs=5",
-                "train.total_training_steps=4",
                 "workflow.checkpoint=False",
-                "reader.batch_size=3",
-                &format!("train.computation_time={}", 0.35 * (3.0 / 7.0)),
+                "train.epochs=5",
+                "train.total_training_steps=14",
+                "reader.batch_size=1",
+                &format!("train.computation_time={}", 0.35 * (1.0 / 7.0)),
             ]
         );
     }
@@ -127,7 +129,7 @@ mod tests {
         workload.train.computation_time = TimeSpec::Constant { mean: 1.0 };
         let list = overrides(&workload, 1);
         assert!(list.contains(&"dataset.num_files_train=168".to_owned()));
-        assert!(list.contains(&"train.total_training_steps=7".to_owned()), "{list:?}");
+        assert!(list.contains(&"train.total_training_steps=8".to_owned()), "{list:?}");
         assert!(!list.iter().any(|item| item.starts_with("reader.batch_size")));
     }
 }

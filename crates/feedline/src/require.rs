@@ -1,8 +1,12 @@
 //! `--require`: metrics that a run must reach.
 
+use feedline_bench::explain::explain;
 use serde_json::Value;
 
 use crate::failure;
+
+/// The metric that targets refer to.
+const AU: &str = "train_au_mean_percentage";
 
 /// One requirement.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +30,8 @@ impl Requirement {
             None => (false, text.split_once("<=").ok_or_else(wrong)?),
         };
         let (metric, bound) = (metric.trim(), bound.trim().parse().map_err(|_| wrong())?);
-        if !is_known(metric) {
+        let metric = if metric == "au" { AU } else { metric };
+        if explain(metric).is_none() {
             let message = format!("--require {text}: no metric is called `{metric}`");
             return Err(failure::hinted(message, "`feedline explain` lists all names"));
         }
@@ -37,10 +42,10 @@ impl Requirement {
     pub(crate) fn missed(&self, summary: &Value) -> Option<String> {
         match self {
             Self::Target => {
-                let metric = &summary["metric"];
-                let met = metric["train_au_meet_expectation"] == "success";
-                let au = metric["train_au_mean_percentage"].as_f64();
-                (!met).then(|| format!("train_au_mean_percentage is {}", show(au)))
+                let met = summary["metric"]["train_au_meet_expectation"] == "success";
+                let (au, target) =
+                    (look_up(summary, AU), look_up(summary, "verdict.target_percentage"));
+                (!met).then(|| format!("{AU} is {}, required >= {}", show(au), show(target)))
             }
             Self::Bound { metric, at_least, bound } => {
                 let value = look_up(summary, metric);
@@ -53,16 +58,11 @@ impl Requirement {
 }
 
 fn show(value: Option<f64>) -> String {
-    value.map_or("not known".to_owned(), |value| format!("{value:.4}"))
-}
-
-/// Whether there is such a metric; `storage.read.calls` is one by way of `storage.OP.calls`.
-fn is_known(metric: &str) -> bool {
-    let general = match metric.strip_prefix("storage.").and_then(|rest| rest.split_once('.')) {
-        Some((_, rest)) => format!("storage.OP.{rest}"),
-        None => metric.to_owned(),
-    };
-    feedline_bench::explain::explain(&general).is_some()
+    match value {
+        None => "not known".to_owned(),
+        Some(value) if value.fract() == 0.0 => format!("{value}"),
+        Some(value) => format!("{value:.4}"),
+    }
 }
 
 /// The number of that name below `metric` or below `feedline`.
@@ -81,15 +81,23 @@ mod tests {
     fn requirements_are_met_or_say_what_is_missing() {
         let summary = serde_json::json!({
             "metric": {"train_au_mean_percentage": 41.5, "train_au_meet_expectation": "fail"},
-            "feedline": {"storage": {"read": {"calls": 7}}, "au_strict_percentage": null},
+            "feedline": {
+                "storage": {"read": {"calls": 7}},
+                "au_strict_percentage": null,
+                "verdict": {"target_percentage": 90.0},
+            },
         });
         let missed = |text| Requirement::parse(text).unwrap().missed(&summary);
-        assert_eq!(missed("au"), Some("train_au_mean_percentage is 41.5000".into()));
+        assert_eq!(
+            missed("au"),
+            Some("train_au_mean_percentage is 41.5000, required >= 90".into())
+        );
         assert_eq!(missed("train_au_mean_percentage>=41.5"), None);
+        assert_eq!(missed("au>=41"), None);
         assert_eq!(missed("storage.read.calls<=7"), None);
         assert_eq!(
             missed("storage.read.calls <= 6"),
-            Some("storage.read.calls is 7.0000, required <= 6".into())
+            Some("storage.read.calls is 7, required <= 6".into())
         );
         assert_eq!(
             missed("au_strict_percentage>=1"),

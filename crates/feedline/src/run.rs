@@ -30,9 +30,13 @@ pub(crate) fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     launcher::refuse_many()?;
     let requirements =
         args.require.iter().map(|text| Requirement::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    if args.generate_only && !requirements.is_empty() {
+        let hint = "leave --generate-only or --require out";
+        return Err(failure::hinted("--require needs a run that trains", hint));
+    }
     let mut request = request(args)?;
     for warning in &request.warnings {
-        eprintln!("warning: {warning}");
+        failure::say(&format!("warning: {warning}"));
     }
     if args.strict && !request.warnings.is_empty() {
         let found = units::counted(request.warnings.len() as u64, "warning");
@@ -73,10 +77,14 @@ pub(crate) struct Done {
 fn exit_code(done: &Done, requirements: &[Requirement]) -> ExitCode {
     let missed: Vec<_> = requirements.iter().filter_map(|r| r.missed(&done.json)).collect();
     for text in &missed {
-        eprintln!("missed: {text}");
+        failure::say(&format!("missed: {text}"));
     }
     if done.outcome.interrupted {
-        eprintln!("stopped: the results so far are in {}", done.folder.display());
+        let folder = done.folder.display();
+        failure::say(&match done.summary.train {
+            Some(_) => format!("stopped: the results so far are in {folder}"),
+            None => format!("stopped before training; the log is in {folder}"),
+        });
         return ExitCode::from(failure::INTERRUPTED);
     }
     ExitCode::from(if missed.is_empty() { 0 } else { failure::MISSED })
@@ -105,10 +113,16 @@ fn request(args: &RunArgs) -> anyhow::Result<Request> {
             ));
         }
     };
+    if let Some(folder) = args.config_dir.as_ref().filter(|folder| !folder.is_dir()) {
+        let message = format!("--config-dir {}: no such folder", folder.display());
+        return Err(failure::hinted(message, "name a folder that holds workload/NAME.yaml"));
+    }
     let text = request::find(&name, args.config_dir.as_deref())?;
     overrides.extend(flag_overrides(args)?);
     if args.quick {
-        overrides.extend(quick_overrides(args, &text, &overrides)?);
+        // First, so that whatever the user says wins.
+        let cut = quick_overrides(args, &text, &overrides)?;
+        overrides.splice(..0, cut);
     }
     let semantics = if args.as_dlio { Semantics::Dlio } else { Semantics::Feedline };
     Request::new(&text, &overrides, args.accelerators, semantics)
@@ -147,7 +161,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Cuts the workload down; the user's own overrides come after and win.
+/// What cuts the workload down.
 fn quick_overrides(
     args: &RunArgs,
     text: &Text,
@@ -160,12 +174,6 @@ fn quick_overrides(
         let folder = format!("{}_quick", full.dataset.data_folder);
         words.push(format!("dataset.data_folder={}", quoted(&folder)));
     }
-    let given = |word: &String| {
-        let key = word.split('=').next().unwrap_or(word);
-        args.set.iter().any(|set| set.trim_start_matches('+').starts_with(&format!("{key}=")))
-            || (key == "train.epochs" && args.epochs.is_some())
-    };
-    words.retain(|word| !given(word));
     parse_all(&words)
 }
 
@@ -223,7 +231,7 @@ pub(crate) fn execute(
         plan: request.plan.clone(),
         workload: request.workload.clone(),
         clock: Clock::real(),
-        data,
+        data: Arc::clone(&data),
         checkpoints: Arc::new(Posix::new(checkpoints, Mode::Buffered)),
         stop,
         observer: Arc::clone(&observer),
@@ -244,6 +252,7 @@ pub(crate) fn execute(
     let name = request.workload.output.log_file.clone();
     let log = LogSettings { name, level: settings.log_level, observer };
     results::close_log(&folder, &log, &outcome, &summary, &report)?;
+    Run::discard_data(&request.workload, &*data, &outcome)?;
     let json = results::summary_json(&outcome, &summary, &report);
     Ok(Done { outcome, summary, report, json, folder: settings.out.to_owned() })
 }

@@ -31,9 +31,7 @@ pub enum StoreError {
         found: u64,
     },
     /// Direct I/O was asked for where there is none.
-    #[error(
-        "the file system of {path} refuses direct I/O\nhint: use buffered I/O, or a folder on a local or parallel file system"
-    )]
+    #[error("the file system of {path} refuses direct I/O")]
     DirectRefused {
         /// The object.
         path: String,

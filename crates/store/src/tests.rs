@@ -75,12 +75,7 @@ fn direct_io_where_there_is_none_is_an_error() {
     // procfs knows no direct I/O on any kernel.
     let store = Posix::new("/proc", Mode::Direct);
     let error = store.open("version").map(drop).unwrap_err();
-    let message = error.to_string();
-    assert!(
-        message.starts_with("the file system of /proc/version refuses direct I/O"),
-        "{message}"
-    );
-    assert!(message.contains("\nhint: "), "{message}");
+    assert_eq!(error.to_string(), "the file system of /proc/version refuses direct I/O");
 }
 
 #[test]

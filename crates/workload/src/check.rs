@@ -5,10 +5,19 @@
 
 use crate::error::{Phase, WorkloadError};
 use crate::sections::checkpoint::CheckpointMode;
-use crate::sections::dataset::Format;
+use crate::sections::dataset::{Dataset, Format};
 use crate::sections::reader::DataLoader;
 use crate::sections::workload::{Framework, Workload};
 use crate::warning::{Warning, WarningKind};
+
+/// Samples of a data set, files times samples a file.
+const MOST_SAMPLES: u64 = 1 << 53;
+/// Bytes of one sample: a petabyte.
+const MOST_SAMPLE_BYTES: f64 = 1e15;
+/// Bytes of a data set: an exabyte.
+const MOST_BYTES: f64 = 1e18;
+/// Seconds of one emulated computation: eleven days.
+const MOST_SECONDS: f64 = 1e6;
 
 /// Checks a workload against the number of ranks.
 ///
@@ -22,6 +31,7 @@ pub fn check(workload: &Workload, ranks: u32) -> Result<Vec<Warning>, WorkloadEr
     if workflow.generate_data || workflow.train {
         check_dataset(workload)?;
     }
+    check_times(workload)?;
     if workflow.train {
         check_reader(workload)?;
         check_steps(workload, ranks)?;
@@ -66,11 +76,50 @@ fn check_dataset(workload: &Workload) -> Result<(), WorkloadError> {
     if matches!(dataset.format, Format::Jpeg | Format::Png) && dims > 2 {
         return Err(WorkloadError::ImageDims { format: dataset.format, dims });
     }
+    check_size(dataset)?;
     let stdev = dataset.record_length_bytes_stdev;
     if dims > 0 && stdev > 0.0 {
         return Err(WorkloadError::DimsWithStdev { stdev });
     }
     Ok(())
+}
+
+/// The samples can be numbered and the bytes counted.
+fn check_size(dataset: &Dataset) -> Result<(), WorkloadError> {
+    let files = dataset.num_files_train.checked_add(dataset.num_files_eval);
+    let samples = files.and_then(|files| files.checked_mul(dataset.num_samples_per_file));
+    let samples = samples.filter(|&samples| samples <= MOST_SAMPLES);
+    let Some(samples) = samples else {
+        return Err(WorkloadError::TooManySamples {
+            files: dataset.num_files_train,
+            samples: dataset.num_samples_per_file,
+        });
+    };
+    let element = dataset.record_element_size_bytes() as f64;
+    let sample_bytes = match dataset.record_dims.as_slice() {
+        [] => dataset.record_length_bytes * element,
+        dims => dims.iter().map(|&dim| dim as f64).product::<f64>() * element,
+    };
+    if sample_bytes > MOST_SAMPLE_BYTES || sample_bytes * samples as f64 > MOST_BYTES {
+        return Err(WorkloadError::TooManyBytes { sample_bytes, samples });
+    }
+    Ok(())
+}
+
+/// No time may exceed what a clock can add up.
+fn check_times(workload: &Workload) -> Result<(), WorkloadError> {
+    let times = [
+        ("train.computation_time", &workload.train.computation_time),
+        ("evaluation.eval_time", &workload.evaluation.eval_time),
+        ("reader.preprocess_time", &workload.reader.preprocess_time),
+    ];
+    match times.into_iter().find(|(_, time)| time.largest_parameter() > MOST_SECONDS) {
+        Some((key, time)) => {
+            let seconds = time.largest_parameter();
+            Err(WorkloadError::TimeTooLong { key, seconds, most: MOST_SECONDS })
+        }
+        None => Ok(()),
+    }
 }
 
 fn check_reader(workload: &Workload) -> Result<(), WorkloadError> {

@@ -214,6 +214,20 @@ pub enum WorkloadError {
     /// Generation or training without files.
     #[error("`dataset.num_files_train` must be greater than 0 to generate or train, found 0")]
     NoTrainingFiles,
+    /// More samples than can be numbered.
+    #[error(
+        "{files} training files of {samples} samples are more samples than Feedline can number (2^53)"
+    )]
+    TooManySamples { files: u64, samples: u64 },
+    /// More bytes than can be counted.
+    #[error(
+        "samples of {sample_bytes:.3e} bytes, {samples} in all, exceed what Feedline can count \
+         (10^15 bytes a sample, 10^18 in all)"
+    )]
+    TooManyBytes { sample_bytes: f64, samples: u64 },
+    /// A time beyond any run.
+    #[error("`{key}` is {seconds:e} s, expected at most {most} s")]
+    TimeTooLong { key: &'static str, seconds: f64, most: f64 },
     /// More steps asked for than an epoch has.
     #[error("`train.total_training_steps` is {requested}, but an epoch has {available} steps")]
     StepsBeyondData { requested: u64, available: u64 },

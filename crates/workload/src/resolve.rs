@@ -17,6 +17,12 @@ use crate::warning::{Warning, WarningKind};
 /// Seeds are those of NumPy's generator.
 const MOST_SEED: i64 = u32::MAX as i64;
 
+/// Reader threads of one rank: more than any machine has cores.
+const MOST_THREADS: i64 = 4096;
+
+/// Batches read ahead by one rank.
+const MOST_PREFETCH: i64 = 1 << 20;
+
 /// A typed workload and what is worth saying about the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
@@ -223,9 +229,9 @@ fn reader(
     }
     sections.positive("reader.batch_size", &mut out.batch_size)?;
     sections.positive("reader.batch_size_eval", &mut out.batch_size_eval)?;
-    sections.count("reader.read_threads", &mut out.read_threads)?;
+    sections.whole("reader.read_threads", 0..=MOST_THREADS, &mut out.read_threads)?;
     sections.count("reader.computation_threads", &mut out.computation_threads)?;
-    sections.count("reader.prefetch_size", &mut out.prefetch_size)?;
+    sections.whole("reader.prefetch_size", 0..=MOST_PREFETCH, &mut out.prefetch_size)?;
     sections.keyword("reader.file_shuffle", &mut out.file_shuffle)?;
     sections.keyword("reader.sample_shuffle", &mut out.sample_shuffle)?;
     sections.count("reader.shuffle_size", &mut out.shuffle_size)?;

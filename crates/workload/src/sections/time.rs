@@ -61,6 +61,18 @@ impl TimeSpec {
         }
     }
 
+    /// The largest of the distribution's parameters.
+    pub fn largest_parameter(&self) -> f64 {
+        match *self {
+            Self::Constant { mean } => mean,
+            Self::Normal { mean, stdev } => mean.max(stdev),
+            Self::Uniform { min, max } => min.max(max),
+            Self::Gamma { shape, scale } => (shape * scale).max(scale),
+            Self::Exponential { scale } => scale,
+            Self::Poisson { lam } => lam,
+        }
+    }
+
     /// Whether nothing is ever waited for.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()

@@ -42,11 +42,11 @@ fn a_wrong_type_names_place_key_expectation_and_finding() {
     );
     check(
         "reader: {read_threads: -1}",
-        "`reader.read_threads` expects a whole number >= 0, found -1",
+        "`reader.read_threads` expects a whole number from 0 to 4096, found -1",
     );
     check(
         "reader: {read_threads: 5000000000}",
-        "`reader.read_threads` expects a whole number >= 0, found 5000000000",
+        "`reader.read_threads` expects a whole number from 0 to 4096, found 5000000000",
     );
     check(
         "model: {parallelism: {zero_stage: 4}}",
