@@ -30,8 +30,14 @@ pub fn discover(
     key: &'static str,
 ) -> Result<Discovered, BenchError> {
     let wanted = rule.total;
-    if !store.exists(rule.folder)? {
-        return Err(BenchError::NoDataFolder { folder: store.locate(rule.folder) });
+    for folder in ["", rule.folder] {
+        match store.kind(folder)? {
+            Some(Kind::Folder) => {}
+            Some(Kind::File) => {
+                return Err(BenchError::NotAFolder { folder: store.locate(folder) });
+            }
+            None => return Err(BenchError::NoDataFolder { folder: store.locate(rule.folder) }),
+        }
     }
     let survey = Survey::take(store, rule)?;
     let found = survey.files;

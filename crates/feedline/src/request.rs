@@ -51,7 +51,9 @@ pub(crate) fn find(name: &str, config_dir: Option<&Path>) -> anyhow::Result<Text
         ));
     }
     let near = presets::nearest(name);
+    let file = format!("{name}.yaml");
     let hint = match near.as_slice() {
+        _ if Path::new(&file).is_file() => format!("did you mean the file {file}?"),
         [] => "`feedline workloads` lists all".to_owned(),
         near => format!("did you mean {}? `feedline workloads` lists all", near.join(", ")),
     };

@@ -38,7 +38,16 @@ impl Posix {
     }
 
     fn folder_path(&self, folder: &str) -> Result<PathBuf, StoreError> {
-        Ok(self.root.join(key::folder(folder)?))
+        Ok(self.below_root(key::folder(folder)?))
+    }
+
+    /// The root itself for an empty key: joined with nothing it would get a slash at its end, and a
+    /// file with a slash does not exist.
+    fn below_root(&self, key: impl AsRef<Path>) -> PathBuf {
+        match key.as_ref().as_os_str().is_empty() {
+            true => self.root.clone(),
+            false => self.root.join(key),
+        }
     }
 
     fn object_path(&self, key: &str) -> Result<PathBuf, StoreError> {
@@ -167,7 +176,7 @@ impl Store for Posix {
     }
 
     fn locate(&self, key: &str) -> String {
-        self.root.join(key).display().to_string()
+        self.below_root(key).display().to_string()
     }
 }
 

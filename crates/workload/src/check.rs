@@ -32,6 +32,10 @@ pub fn check(workload: &Workload, ranks: u32) -> Result<Vec<Warning>, WorkloadEr
         check_dataset(workload)?;
     }
     check_times(workload)?;
+    let log_file = &workload.output.log_file;
+    if log_file.is_empty() || log_file.contains('/') {
+        return Err(WorkloadError::LogFileName { found: log_file.clone() });
+    }
     if workflow.train {
         check_reader(workload)?;
         check_steps(workload, ranks)?;

@@ -225,6 +225,9 @@ pub enum WorkloadError {
          (10^15 bytes a sample, 10^18 in all)"
     )]
     TooManyBytes { sample_bytes: f64, samples: u64 },
+    /// A log that would not stand beside the results.
+    #[error("`output.log_file` expects the name of a file in the output folder, found \"{found}\"")]
+    LogFileName { found: String },
     /// A time beyond any run.
     #[error("`{key}` is {seconds:e} s, expected at most {most} s")]
     TimeTooLong { key: &'static str, seconds: f64, most: f64 },

@@ -286,26 +286,16 @@ fn an_output_folder_that_is_a_file_is_refused_before_data_is_made() {
 }
 
 #[test]
-fn a_data_folder_below_a_file_cannot_be_read() {
+fn a_data_folder_that_is_a_file_is_named() {
     let bed = Bed::new();
     bed.write("file", "");
-    bed.refuses(
-        &["small.yaml", "--data", "file"],
-        "error: ./file/train: no such data folder\n\
-         hint: add --generate to make the data set, or --data DIR to name its place\n",
-    );
-}
-
-#[test]
-fn a_data_folder_below_a_file_cannot_be_made() {
-    let bed = Bed::new();
-    bed.write("file", "");
-    let ran = bed.run(&["small.yaml", "--generate", "--data", "file", "--out", "out"]);
-    assert_eq!(
-        ran.stderr,
-        "error: cannot make folder ./file/train: Not a directory (os error 20)\n"
-    );
-    assert_eq!(ran.code, Some(2));
+    let error = "error: ./file: is a file, expected a folder\n\
+                 hint: choose another place with --data DIR\n";
+    bed.refuses(&["small.yaml", "--data", "file"], error);
+    bed.refuses(&["small.yaml", "--data", "file", "--generate"], error);
+    let ran = bed.run(&["small.yaml", "--data", "file/below", "--generate"]);
+    let error = "error: cannot make folder ./file/below/train: Not a directory (os error 20)\n";
+    assert_eq!((ran.code, ran.stderr.lines().next()), (Some(2), error.lines().next()));
     assert_eq!(bed.read("file"), "");
 }
 
