@@ -23,15 +23,12 @@ pub(crate) struct Checkpointer<'a> {
 }
 
 impl<'a> Checkpointer<'a> {
-    /// A rank writes if it holds a part of the model that no other rank holds, as in DLIO.
     pub(crate) fn new(workload: &Workload, store: &'a dyn Store, rank: u32) -> Self {
-        let parallelism = &workload.model.parallelism;
-        let writes = parallelism.zero_stage > 0 || rank < parallelism.tensor * parallelism.pipeline;
         let fsync = workload.checkpoint.fsync;
         Self {
             store,
             rank,
-            bytes: if writes { workload.model.model_size_bytes } else { 0 },
+            bytes: if writes(workload, rank) { workload.model.model_size_bytes } else { 0 },
             durability: if fsync { Durability::Fsync } else { Durability::None },
             content: Content::new(u64::from(workload.train.seed), u64::from(rank)),
             buffer: AlignedBuf::new(BUFFER_BYTES),
@@ -57,6 +54,18 @@ impl<'a> Checkpointer<'a> {
         writer.publish(self.durability)?;
         Ok(written)
     }
+}
+
+/// A rank writes if it holds a part of the model that no other rank holds, as in DLIO.
+fn writes(workload: &Workload, rank: u32) -> bool {
+    let parallelism = &workload.model.parallelism;
+    parallelism.zero_stage > 0 || rank < parallelism.tensor.saturating_mul(parallelism.pipeline)
+}
+
+/// Bytes of one checkpoint, all ranks together.
+pub(crate) fn total_bytes(workload: &Workload, ranks: u32) -> u64 {
+    let writers = (0..ranks).filter(|&rank| writes(workload, rank)).count() as u64;
+    writers * workload.model.model_size_bytes
 }
 
 /// When checkpoints are due.

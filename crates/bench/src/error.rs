@@ -67,11 +67,11 @@ pub enum BenchError {
         configured: u64,
     },
     /// The file system has not enough room for the data set.
-    #[error("{folder}: the data set needs {needed} bytes, {free} are free")]
+    #[error("{folder}: the data set needs at least {needed} bytes, {free} are free")]
     NoSpace {
         /// The folder as the user knows it.
         folder: String,
-        /// Bytes to be written.
+        /// Bytes to be written; with files of different size, those of the first ones.
         needed: u64,
         /// Bytes that are free.
         free: u64,
@@ -109,6 +109,14 @@ pub enum BenchError {
     OutputTaken {
         /// The folder.
         folder: String,
+    },
+    /// The system starts no further thread.
+    #[error("{name}: no thread can be started for it")]
+    NoThread {
+        /// What it was to do.
+        name: String,
+        /// The system's words.
+        source: std::io::Error,
     },
     /// A rank ended in a fault of Feedline's own; its words are on stderr.
     #[error("rank {rank} panicked")]
@@ -179,6 +187,9 @@ impl BenchError {
                 Some(format!("choose another place with {data}, or fewer files with {fewer}"))
             }
             Self::NotAFolder { .. } => Some(format!("choose another place with {data}")),
+            Self::NoThread { .. } => {
+                Some("start fewer accelerators or reader threads, or raise `ulimit -u`".into())
+            }
             Self::DlioTrimsAll { .. } => Some("leave --as-dlio out".into()),
             Self::OutputBusy { .. } => {
                 Some(format!("choose another folder with {}", dialect.out()))

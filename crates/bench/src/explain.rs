@@ -16,8 +16,10 @@ pub struct Explanation {
 }
 
 /// The explanation of the metric called `name`. One operation's numbers (`storage.read.calls`) are
-/// explained for all (`storage.OP.calls`).
+/// explained for all (`storage.OP.calls`), those of an epoch or a rank by those of the run.
 pub fn explain(name: &str) -> Option<&'static Explanation> {
+    let part = name.strip_prefix("per_epoch.").or_else(|| name.strip_prefix("per_rank."));
+    let name = part.unwrap_or(name);
     let general = match name.strip_prefix("storage.").and_then(|rest| rest.split_once('.')) {
         Some((_, rest)) => format!("storage.OP.{rest}"),
         None => name.to_owned(),
@@ -447,6 +449,8 @@ pub const METRICS: &[Explanation] = &[
         "bytes / 10^6 / seconds",
         "without fsync: bytes may still be in memory",
     ),
+    metric("epoch", "-", "which epoch an entry of per_epoch tells of", "from 1", "-"),
+    metric("rank", "-", "which rank an entry of per_rank tells of", "from 0", "-"),
     metric(
         "schema_version",
         "-",

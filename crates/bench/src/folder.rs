@@ -1,7 +1,7 @@
 //! The output folder: claimed by one run at a time, written file by file, each complete or absent.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::BenchError;
@@ -9,6 +9,9 @@ use crate::error::BenchError;
 const LOCK_NAME: &str = ".feedline.lock";
 /// The file by which a folder is known to hold results.
 pub(crate) const SUMMARY_NAME: &str = "summary.json";
+
+/// Endings of the files that each rank writes.
+const RANK_ENDINGS: [&str; 3] = ["_output.json", "_per_epoch_stats.json", "_steps.csv"];
 
 /// What to do with results that are there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,19 +37,21 @@ impl OutputFolder {
         fs::create_dir_all(path).map_err(output)?;
         let lock = File::create(path.join(LOCK_NAME)).map_err(output)?;
         match lock.try_lock() {
-            Ok(()) if existing == Existing::Refuse && path.join(SUMMARY_NAME).exists() => {
-                let _ = fs::remove_file(path.join(LOCK_NAME));
-                Err(BenchError::OutputTaken { folder: path.display().to_string() })
-            }
-            Ok(()) => {
-                remove_results(path).map_err(output)?;
-                Ok(Self { path: path.to_owned(), _lock: lock })
-            }
+            Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => {
-                Err(BenchError::OutputBusy { folder: path.display().to_string() })
+                return Err(BenchError::OutputBusy { folder: path.display().to_string() });
             }
-            Err(fs::TryLockError::Error(source)) => Err(output(source)),
+            // A file system without locks cannot tell of other runs; that is no reason not to run.
+            Err(fs::TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
+            Err(fs::TryLockError::Error(source)) => return Err(output(source)),
         }
+        let claimed = Self { path: path.to_owned(), _lock: lock };
+        let earlier = results_in(path).map_err(output)?;
+        if existing == Existing::Refuse && !earlier.is_empty() {
+            return Err(BenchError::OutputTaken { folder: path.display().to_string() });
+        }
+        earlier.iter().try_for_each(fs::remove_file).map_err(output)?;
+        Ok(claimed)
     }
 
     /// Where it is.
@@ -91,21 +96,21 @@ impl OutputFolder {
     }
 }
 
-/// Removes the result files of an earlier run, so that those of its ranks do not mix with ours.
-fn remove_results(path: &Path) -> io::Result<()> {
+/// The result files of an earlier run; those of its ranks must not mix with ours.
+fn results_in(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let of_rank = |ending| {
-            let rank = name.strip_suffix(ending);
-            rank.is_some_and(|rank: &str| rank.parse::<u32>().is_ok())
+        let of_rank = |ending: &&str| {
+            name.strip_suffix(ending).is_some_and(|rank| rank.parse::<u32>().is_ok())
         };
-        if name == SUMMARY_NAME || of_rank("_output.json") || of_rank("_per_epoch_stats.json") {
-            fs::remove_file(entry.path())?;
+        if name == SUMMARY_NAME || RANK_ENDINGS.iter().any(of_rank) {
+            found.push(entry.path());
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 impl Drop for OutputFolder {
@@ -141,6 +146,15 @@ mod tests {
         assert!(matches!(busy, BenchError::OutputBusy { .. }), "{busy}");
         drop(claimed);
         assert_eq!(names(folder.path()), ["my_output.json"]);
+    }
+
+    #[test]
+    fn what_a_crashed_run_left_is_not_replaced_unasked() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("0_output.json"), "mine").unwrap();
+        let refused = OutputFolder::claim(folder.path(), Existing::Refuse).unwrap_err();
+        assert!(matches!(refused, BenchError::OutputTaken { .. }), "{refused}");
+        assert_eq!(names(folder.path()), ["0_output.json"]);
     }
 
     #[test]

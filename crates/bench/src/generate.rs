@@ -68,7 +68,7 @@ impl Generator<'_> {
         self.clock.scope(|scope| {
             for writer in 0..WRITERS.min(files_total) {
                 let (list, done, failure) = (&list, &done, &failure);
-                scope.spawn(format!("writer-{writer}"), move || {
+                let started = scope.spawn(format!("writer-{writer}"), move || {
                     let mut buffer = AlignedBuf::new(BUFFER_BYTES);
                     while let Some(file) = self.next_file(list, files_total, failure) {
                         match self.write(&file, &mut buffer) {
@@ -85,6 +85,11 @@ impl Generator<'_> {
                         }
                     }
                 });
+                if let Err(source) = started {
+                    let name = format!("writer {writer}");
+                    lock(failure).get_or_insert(BenchError::NoThread { name, source });
+                    break;
+                }
             }
         });
         self.observer.phase_ends();

@@ -39,23 +39,10 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether the step with that number (from 0) is before, in or after the counted ones.
-    fn place(&self, number: u64) -> Place {
-        if number < self.skip_start {
-            Place::Before
-        } else if number + self.skip_end < self.expected {
-            Place::Inside
-        } else {
-            Place::After
-        }
+    /// Whether the step with that number (from 0) counts.
+    fn counts(&self, number: u64) -> bool {
+        number >= self.skip_start && number + self.skip_end < self.expected
     }
-}
-
-#[derive(PartialEq, Eq)]
-enum Place {
-    Before,
-    Inside,
-    After,
 }
 
 /// What DLIO's formulas need of one block of steps on one rank.
@@ -74,7 +61,7 @@ pub struct BlockTally {
 impl BlockTally {
     /// Adds a step. The window is applied to each block anew, as DLIO does.
     pub fn add(&mut self, step: &Step, window: &Window) {
-        if window.place(self.steps) == Place::Inside {
+        if window.counts(self.steps) {
             self.compute_ns += step.compute_ns;
             self.counted += 1;
             // Welford's update: mean and spread of the counted compute times in one pass.
@@ -106,9 +93,10 @@ impl BlockTally {
         self.steps as f64 * batch as f64 / seconds(wall_ns)
     }
 
-    /// Mean and population standard deviation of the counted compute times, in seconds.
-    pub fn compute_s(&self) -> (f64, f64) {
-        (self.mean_s, (self.square_s / self.counted as f64).sqrt())
+    /// Mean and population standard deviation of the counted compute times, in seconds; `None` if
+    /// none counts.
+    pub fn compute_s(&self) -> Option<(f64, f64)> {
+        (self.counted > 0).then(|| (self.mean_s, (self.square_s / self.counted as f64).sqrt()))
     }
 
     fn counted_s(&self, wall_ns: u64) -> f64 {
@@ -145,7 +133,7 @@ pub struct StrictTally {
 impl StrictTally {
     /// Adds a step.
     pub fn add(&mut self, step: &Step, window: &Window) {
-        self.counted += u64::from(window.place(self.steps) == Place::Inside);
+        self.counted += u64::from(window.counts(self.steps));
         self.steps += 1;
         self.asked_ns += step.asked_ns;
         self.split.add(step);
@@ -266,7 +254,7 @@ mod tests {
         let tally = block(&steps, Window { skip_start: 1, skip_end: 0, expected: 4 });
         assert_eq!(tally.au_percent(10 * S), 50.0);
         assert_eq!(tally.throughput(10 * S, 8), 16.0 / 6.0);
-        assert_eq!(tally.compute_s(), (1.0, 0.0));
+        assert_eq!(tally.compute_s(), Some((1.0, 0.0)));
     }
 
     #[test]
@@ -300,7 +288,7 @@ mod tests {
         // 1, 3 and 5 seconds: mean 3, variance (4 + 0 + 4) / 3.
         let steps = [step(0.0, 1.0, 0.0), step(0.0, 3.0, 0.0), step(0.0, 5.0, 0.0)];
         let tally = block(&steps, Window { skip_start: 0, skip_end: 0, expected: 3 });
-        let (mean, stdev) = tally.compute_s();
+        let (mean, stdev) = tally.compute_s().unwrap();
         assert_eq!(mean, 3.0);
         assert!((stdev - (8.0f64 / 3.0).sqrt()).abs() < 1e-12);
         assert_eq!(mean_and_stdev(&[1.0, 3.0, 5.0]), Some((3.0, (8.0f64 / 3.0).sqrt())));

@@ -2,6 +2,7 @@
 
 use feedline_ranks::Ranks;
 
+use crate::checkpoint;
 use crate::metrics::{Step, StrictTally};
 use crate::moment::Moment;
 use crate::observer::{Level, Rates, Stepping};
@@ -59,11 +60,11 @@ impl<'a> Narrator<'a> {
             format!("{head} Throughput (samples/second): {rate}")
         });
         self.say(|| {
-            let (mean, stdev) = tally.compute_s();
+            let measured = tally.compute_s();
+            let measured = measured
+                .map_or("n/a".to_owned(), |(mean, stdev)| format!("{mean:.4}+/-{stdev:.4}"));
             let set = self.job.workload.train.computation_time.mean_seconds();
-            format!(
-                "{head} Computation time per step (second): {mean:.4}+/-{stdev:.4} (set value: {set})"
-            )
+            format!("{head} Computation time per step (second): {measured} (set value: {set})")
         });
     }
 
@@ -73,7 +74,8 @@ impl<'a> Narrator<'a> {
 
     pub(crate) fn checkpoint_ends(&self, epoch: u32, saved: &CheckpointOutcome) {
         let (number, seconds) = (saved.number, saved.end.seconds_since(&saved.start));
-        let rate = saved.bytes as f64 / f64::from(1 << 30) / seconds;
+        let bytes = checkpoint::total_bytes(self.job.workload, self.ranks);
+        let rate = bytes as f64 / f64::from(1 << 30) / seconds;
         self.say(|| {
             format!(
                 "Finished saving checkpoint {number} for epoch {epoch} in {seconds:.4} s; \

@@ -4,8 +4,8 @@ use feedline_loader::Shuffle;
 use feedline_store::{Meter, Op, OpMeter};
 use serde_json::{Map, Value, json};
 
-use crate::metrics::Split;
-use crate::outcome::Outcome;
+use crate::metrics::{Split, StrictTally};
+use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::{Plan, Semantics};
 use crate::summary::Summary;
 use crate::verdict::{Report, Verdict};
@@ -33,7 +33,7 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> V
         "quick": report.quick,
         "interrupted": outcome.interrupted,
         "comparable": !report.quick && !outcome.interrupted,
-        "verdict": verdict(&report.verdict),
+        "verdict": verdict(report),
         "au_strict_percentage": strict.au_percent,
         "au_strict_worst_rank_percentage": strict.au_worst_rank_percent,
         "throughput_strict_samples_per_second": strict.samples_per_s,
@@ -42,6 +42,8 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> V
         "counted_steps": strict.counted_steps,
         "time_split_seconds": split(&strict.split, 1e-9),
         "time_split_percentage": split(&strict.split, 100.0 / strict.split.total_ns().max(1) as f64),
+        "per_epoch": per_epoch(outcome),
+        "per_rank": per_rank(outcome),
         "in_order_delay_seconds": strict.split.behind_ns as f64 / 1e9,
         "first_rank_done_seconds": first,
         "last_rank_done_seconds": last,
@@ -78,17 +80,16 @@ pub fn sample_order(plan: &Plan) -> &'static str {
     }
 }
 
-fn verdict(verdict: &Verdict) -> Value {
+fn verdict(report: &Report) -> Value {
     let mut map = Map::new();
-    map.insert("result".into(), verdict.as_str().into());
-    match *verdict {
-        Verdict::Fed { au_percent, target_percent } => {
+    map.insert("result".into(), report.verdict.as_str().into());
+    map.insert("target_percentage".into(), (100.0 * report.target).into());
+    match report.verdict {
+        Verdict::Fed { au_percent, .. } => {
             map.insert("au_percentage".into(), au_percent.into());
-            map.insert("target_percentage".into(), target_percent.into());
         }
-        Verdict::Starved { au_percent, target_percent, by, share_percent } => {
+        Verdict::Starved { au_percent, by, share_percent, .. } => {
             map.insert("au_percentage".into(), au_percent.into());
-            map.insert("target_percentage".into(), target_percent.into());
             map.insert("starved_by".into(), by.as_str().into());
             map.insert("share_percentage".into(), share_percent.into());
         }
@@ -105,6 +106,37 @@ fn split(split: &Split, factor: f64) -> Value {
         "workers": part(split.worker_ns),
         "peers": part(split.peers_ns),
         "compute": part(split.compute_ns),
+    })
+}
+
+/// Utilisation and split of each epoch, all ranks together.
+fn per_epoch(outcome: &Outcome) -> Vec<Value> {
+    let count = outcome.ranks.iter().map(|rank| rank.epochs.len()).max().unwrap_or(0);
+    let tally = |i: usize| {
+        let mut all = StrictTally::default();
+        let epochs = outcome.ranks.iter().filter_map(|rank| rank.epochs.get(i));
+        epochs.for_each(|epoch| all.merge(&epoch.strict));
+        all
+    };
+    (0..count).map(|i| tally_json("epoch", i as u64 + 1, &tally(i))).collect()
+}
+
+/// Utilisation and split of each rank, all epochs together.
+fn per_rank(outcome: &Outcome) -> Vec<Value> {
+    let tally = |rank: &RankOutcome| {
+        let mut all = StrictTally::default();
+        rank.epochs.iter().for_each(|epoch| all.merge(&epoch.strict));
+        all
+    };
+    let ranks = outcome.ranks.iter().enumerate();
+    ranks.map(|(number, rank)| tally_json("rank", number as u64, &tally(rank))).collect()
+}
+
+fn tally_json(kind: &str, number: u64, tally: &StrictTally) -> Value {
+    json!({
+        kind: number,
+        "au_strict_percentage": tally.au_percent(),
+        "time_split_seconds": split(&tally.split, 1e-9),
     })
 }
 

@@ -95,35 +95,35 @@ impl Plan {
             nominal_sample_bytes: nominal_sample_bytes(workload, semantics),
         };
         if workload.workflow.train {
-            let phase =
-                plan.phase(workload, dataset.num_files_train, workload.reader.batch_size)?;
-            let steps = workload.train.total_training_steps.unwrap_or(phase.available_steps);
-            let window = Window { expected: steps, ..phase.window };
+            let batch = workload.reader.batch_size;
+            let phase = plan.phase(workload, dataset.num_files_train, batch);
+            if phase.available_steps == 0 && semantics == Semantics::Dlio {
+                let unit = dataset.num_samples_per_file * batch * u64::from(ranks);
+                return Err(BenchError::DlioTrimsAll { files: dataset.num_files_train, unit });
+            }
+            let asked = workload.train.total_training_steps;
+            let steps = asked.unwrap_or(phase.available_steps).min(phase.available_steps);
+            let expected = asked.unwrap_or(phase.window.expected);
+            let window = Window { expected, ..phase.window };
             let shuffle = plan.shuffle(workload);
             plan.train = Some(PhasePlan { steps, shuffle, window, ..phase });
             if workload.workflow.evaluation {
                 let batch = workload.reader.batch_size_eval;
-                plan.eval = Some(plan.phase(workload, dataset.num_files_eval, batch)?);
+                plan.eval = Some(plan.phase(workload, dataset.num_files_eval, batch));
             }
         }
         Ok(plan)
     }
 
     /// One unshuffled pass over `files` in batches of `batch`.
-    fn phase(&self, workload: &Workload, files: u64, batch: u64) -> Result<PhasePlan, BenchError> {
+    fn phase(&self, workload: &Workload, files: u64, batch: u64) -> PhasePlan {
         let (ranks, per_file) = (u64::from(self.ranks), self.samples_per_file);
-        let files = match self.semantics {
-            Semantics::Feedline => files,
-            Semantics::Dlio => {
-                let unit = per_file * batch * ranks;
-                let trimmed = files / unit * unit;
-                if trimmed == 0 {
-                    return Err(BenchError::DlioTrimsAll { files, unit });
-                }
-                trimmed
-            }
+        let given = SampleSpace { files, per_file };
+        let unit = per_file * batch * ranks;
+        let space = match self.semantics {
+            Semantics::Feedline => given,
+            Semantics::Dlio => SampleSpace { files: files / unit * unit, per_file },
         };
-        let space = SampleSpace { files, per_file };
         let steps = space.len() / (batch * ranks);
         let share = match self.semantics {
             Semantics::Feedline => steps * batch,
@@ -133,10 +133,16 @@ impl Plan {
         let window = Window {
             skip_start: metric.exclude_start_steps,
             skip_end: metric.exclude_end_steps,
-            expected: steps,
+            expected: given.len() / (batch * ranks), // DLIO counts before it trims.
         };
         let shuffle = Shuffle::None;
-        Ok(PhasePlan { space, batch, available_steps: steps, steps, share, shuffle, window })
+        PhasePlan { space, batch, available_steps: steps, steps, share, shuffle, window }
+    }
+
+    /// A remark if DLIO's rules leave training files out.
+    pub fn trim_notice(&self) -> Option<String> {
+        let (used, files) = (self.train?.space.files, self.train_files.total);
+        (used < files).then(|| format!("as DLIO, {used} of {files} training files are used"))
     }
 
     /// Bytes of all training samples, by the nominal size of one.
@@ -161,11 +167,14 @@ impl Plan {
 
 fn nominal_sample_bytes(workload: &Workload, semantics: Semantics) -> f64 {
     let dataset = &workload.dataset;
-    if !dataset.record_dims.is_empty() {
+    let generates = workload.workflow.generate_data;
+    // DLIO knows the dimensions only when it also generates.
+    let knows_dims = semantics == Semantics::Feedline || generates;
+    if !dataset.record_dims.is_empty() && knows_dims {
         let elements: u64 = dataset.record_dims.iter().product();
         return (elements * dataset.record_element_size_bytes()) as f64;
     }
-    if semantics == Semantics::Dlio && workload.workflow.generate_data {
+    if semantics == Semantics::Dlio && generates {
         return 1.0; // Q7: DLIO overwrites the length when it also generates.
     }
     dataset.record_length_bytes

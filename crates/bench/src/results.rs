@@ -17,7 +17,7 @@ use crate::journal::Journal;
 use crate::observer::{Level, Observer};
 use crate::outcome::{BlockOutcome, EpochOutcome, Outcome, RankOutcome};
 use crate::own_results;
-use crate::steplog::{Column, StepFile, StepList};
+use crate::steplog::{COLUMNS, Column, StepFile, StepList};
 use crate::summary::{Series, Summary};
 use crate::verdict::Report;
 
@@ -38,6 +38,7 @@ pub fn write(
         folder.write(&format!("{number}_output.json"), |file| write_json(file, &output))?;
         let stats = per_epoch_stats(rank, outcome);
         folder.write(&format!("{number}_per_epoch_stats.json"), |file| write_json(file, &stats))?;
+        folder.write(&format!("{number}_steps.csv"), |file| write_steps(file, rank))?;
     }
     let value = summary_json(outcome, summary, report);
     folder.write(SUMMARY_NAME, |file| write_json(file, &value))
@@ -58,6 +59,7 @@ pub fn close_log(
     if summary.train.is_none() {
         return Ok(());
     }
+    report.cautions.iter().for_each(|caution| journal.plain(Level::Warning, caution));
     journal.output(&format!("Saved outputs in {}", folder.path().display()));
     journal.plain(Level::Output, &metric_block(outcome, summary, report.target));
     journal.output("outputs saved in RANKID_output.json");
@@ -91,6 +93,29 @@ fn write_json(file: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     let format = PrettyFormatter::with_indent(b"    ");
     value.serialize(&mut serde_json::Serializer::with_formatter(&mut *file, format))?;
     file.write_all(b"\n")
+}
+
+/// `<rank>_steps.csv`: every step with its split, in seconds.
+fn write_steps(file: &mut dyn Write, rank: &RankOutcome) -> io::Result<()> {
+    writeln!(file, "epoch,phase,step,{}", COLUMNS.join(","))?;
+    for epoch in &rank.epochs {
+        for (phase, block) in phases(epoch) {
+            let mut step = 0;
+            rank.steps.each(block.steps.clone(), |record| {
+                step += 1;
+                write!(file, "{},{phase},{step}", epoch.number)?;
+                record.iter().try_for_each(|seconds| write!(file, ",{seconds:.9}"))?;
+                writeln!(file)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Blocks and evaluation of an epoch, with the keys that DLIO gives them.
+fn phases(epoch: &EpochOutcome) -> impl Iterator<Item = (String, &BlockOutcome)> {
+    let blocks = epoch.blocks.iter().map(|block| (format!("block{}", block.number), block));
+    blocks.chain(epoch.eval.iter().map(|eval| ("eval".to_owned(), eval)))
 }
 
 /// `summary.json`.
@@ -251,15 +276,8 @@ struct EpochOutput<'a> {
 }
 
 impl EpochOutput<'_> {
-    /// Blocks and evaluation, with the keys that DLIO gives them.
-    fn phases(&self) -> impl Iterator<Item = (String, &BlockOutcome)> {
-        let blocks =
-            self.epoch.blocks.iter().map(|block| (format!("block{}", block.number), block));
-        blocks.chain(self.epoch.eval.iter().map(|eval| ("eval".to_owned(), eval)))
-    }
-
     fn numbers(&self, value: impl Fn(&BlockOutcome) -> f64) -> Value {
-        self.phases().map(|(key, block)| (key, json!(value(block)))).collect()
+        phases(self.epoch).map(|(key, block)| (key, json!(value(block)))).collect()
     }
 }
 
@@ -274,8 +292,7 @@ impl Serialize for EpochOutput<'_> {
         let plan = &self.outcome.plan;
         let batch = plan.train.map_or(0, |phase| phase.batch);
         let eval_batch = plan.eval.map_or(0, |phase| phase.batch);
-        let throughput = self
-            .phases()
+        let throughput = phases(self.epoch)
             .map(|(key, block)| {
                 let (tally, wall) = (&block.tally, block.wall_ns());
                 let rate = match key.as_str() {
@@ -302,7 +319,7 @@ struct ListMap<'a> {
 impl Serialize for ListMap<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (key, block) in self.epoch.phases() {
+        for (key, block) in phases(self.epoch.epoch) {
             let (file, steps) = (self.epoch.steps, block.steps.clone());
             map.serialize_entry(&key, &StepList { file, steps, column: self.column })?;
         }

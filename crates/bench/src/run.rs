@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::Clock;
 use feedline_formats::{Element, FileSpec, Format};
-use feedline_loader::DataSet;
+use feedline_loader::{DataSet, FileNames as _};
 use feedline_ranks::{Ranks, ThreadRank};
 use feedline_store::{Kind, Store};
 use feedline_workload::{Shuffle, Workload};
@@ -19,6 +19,7 @@ use crate::generate::{Generated, Generator};
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::moment::Moment;
+use crate::names::NameRule;
 use crate::observer::{Level, Observer};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::Plan;
@@ -98,8 +99,10 @@ impl Run {
     ) -> Result<(), BenchError> {
         let done = !outcome.interrupted && !workload.generate_only();
         if !workload.dataset.keep_files && done && outcome.generated.is_some() {
-            data.remove_folder(outcome.plan.train_files.folder)?;
-            data.remove_folder(outcome.plan.eval_files.folder)?;
+            for rule in [&outcome.plan.train_files, &outcome.plan.eval_files] {
+                remove_files(data, rule)?;
+            }
+            data.remove("")?;
         }
         Ok(())
     }
@@ -150,6 +153,7 @@ impl PreparedRun {
                 Some(found) => found,
                 None => self.run.find()?,
             };
+            self.run.announce_steps(journal);
             if let Some(notice) = self.size_notice(&found.train)? {
                 journal.plain(Level::Warning, &notice);
                 self.run.warnings.push(notice);
@@ -214,6 +218,11 @@ impl Run {
         for warning in &self.warnings {
             journal.plain(Level::Warning, warning);
         }
+    }
+
+    /// The steps of each phase and what they follow from.
+    fn announce_steps(&self, journal: &Journal) {
+        let ranks = self.plan.ranks;
         let describe = |phase: &crate::plan::PhasePlan, what: &str| {
             let (space, steps) = (phase.space, phase.available_steps);
             let (files, per_file, batch) = (space.files, space.per_file, phase.batch);
@@ -300,6 +309,22 @@ impl Run {
     }
 }
 
+/// Removes the files of one rule and the folders that they leave empty.
+fn remove_files(data: &dyn Store, rule: &NameRule) -> Result<(), BenchError> {
+    let mut key = String::new();
+    for number in 0..rule.total {
+        key.clear();
+        rule.write_key(number, &mut key);
+        data.remove(&key)?;
+    }
+    for number in 0..rule.subfolders.max(1) {
+        key.clear();
+        rule.write_folder(number, &mut key);
+        data.remove(&key)?;
+    }
+    Ok(data.remove(rule.folder)?)
+}
+
 /// An error and its causes in one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
@@ -312,12 +337,17 @@ fn on_ranks(job: &Job<'_>, out: &Path) -> Result<Vec<RankOutcome>, BenchError> {
     let results = Mutex::new(Vec::new());
     job.clock.scope(|scope| {
         for rank in &ranks {
-            let results = &results;
-            scope.spawn(format!("rank-{}", rank.rank()), move || {
-                let result = one_rank(job, rank, out);
+            let store = |result| {
                 let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                 results.push((rank.rank(), result));
-            });
+            };
+            let name = format!("rank {}", rank.rank());
+            let started = scope.spawn(name.clone(), move || store(one_rank(job, rank, out)));
+            if let Err(source) = started {
+                rank.abort("no thread can be started for it");
+                store(Err(BenchError::NoThread { name, source }));
+                break;
+            }
         }
     });
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -339,6 +369,8 @@ fn one_rank(job: &Job<'_>, rank: &ThreadRank, out: &Path) -> Result<RankOutcome,
     let result = catch_unwind(work).unwrap_or(Err(BenchError::RankPanicked { rank: rank.rank() }));
     if let Err(error) = &result {
         rank.abort(&error.to_string());
+        // Readers, sleeps and evaluations of the other ranks have no meeting to hear of it in.
+        job.stop.store(true, Ordering::Relaxed);
     }
     result
 }

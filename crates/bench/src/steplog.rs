@@ -1,7 +1,8 @@
 //! The times of every step of one rank, kept in an unnamed file beside the results.
 //!
-//! DLIO's `<rank>_output.json` lists three numbers a step. They are spooled to disk as they come and
-//! read back once when that file is written, so memory does not grow with the number of steps.
+//! DLIO's `<rank>_output.json` lists three numbers a step and `<rank>_steps.csv` all of them. They
+//! are spooled to disk as they come and read back when those files are written, so memory does not
+//! grow with the number of steps.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -13,9 +14,12 @@ use serde::{Serialize, Serializer};
 
 use crate::metrics::Step;
 
-const RECORD_BYTES: u64 = 24;
+/// Names of the numbers of a step, in the order in which they are kept.
+pub(crate) const COLUMNS: [&str; 8] =
+    ["load", "proc", "compute", "storage", "decode", "workers", "peers", "asked_compute"];
+const RECORD_BYTES: u64 = 8 * COLUMNS.len() as u64;
 
-/// One of the three lists.
+/// One of DLIO's three lists; its number is its place in [`COLUMNS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     Load,
@@ -45,7 +49,17 @@ impl StepLog {
     }
 
     pub(crate) fn add(&mut self, step: &Step) -> io::Result<()> {
-        for ns in [step.wait.total_ns(), step.proc_ns, step.compute_ns] {
+        let record: [u64; COLUMNS.len()] = [
+            step.wait.total_ns(),
+            step.proc_ns,
+            step.compute_ns,
+            step.wait.storage_ns,
+            step.wait.decode_ns,
+            step.wait.worker_ns,
+            step.peers_ns,
+            step.asked_ns,
+        ];
+        for ns in record {
             self.file.write_all(&ns.to_le_bytes())?;
         }
         self.steps += 1;
@@ -62,6 +76,29 @@ impl StepLog {
 #[derive(Debug)]
 pub(crate) struct StepFile(File);
 
+impl StepFile {
+    /// Calls `visit` with the seconds of each step of a range, in the order of [`COLUMNS`].
+    pub(crate) fn each(
+        &self,
+        steps: Range<u64>,
+        mut visit: impl FnMut([f64; COLUMNS.len()]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut file = &self.0;
+        file.seek(SeekFrom::Start(steps.start * RECORD_BYTES))?;
+        let mut reader = BufReader::with_capacity(32 << 10, file);
+        for _ in steps {
+            let mut record = [0.0; COLUMNS.len()];
+            for seconds in &mut record {
+                let mut word = [0; 8];
+                reader.read_exact(&mut word)?;
+                *seconds = u64::from_le_bytes(word) as f64 / 1e9;
+            }
+            visit(record)?;
+        }
+        Ok(())
+    }
+}
+
 /// A list of seconds that is read from the log while it is serialised.
 pub(crate) struct StepList<'a> {
     pub(crate) file: &'a StepFile,
@@ -69,29 +106,13 @@ pub(crate) struct StepList<'a> {
     pub(crate) column: Column,
 }
 
-impl StepList<'_> {
-    fn each(&self, mut visit: impl FnMut(f64) -> io::Result<()>) -> io::Result<()> {
-        let mut file = &self.file.0;
-        file.seek(SeekFrom::Start(self.steps.start * RECORD_BYTES))?;
-        let mut reader = BufReader::with_capacity(32 << 10, file);
-        for _ in self.steps.clone() {
-            let mut record = [0; RECORD_BYTES as usize];
-            reader.read_exact(&mut record)?;
-            let at = 8 * self.column as usize;
-            let word: [u8; 8] = record[at..at + 8].try_into().expect("eight bytes");
-            visit(u64::from_le_bytes(word) as f64 / 1e9)?;
-        }
-        Ok(())
-    }
-}
-
 impl Serialize for StepList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let len = self.steps.end - self.steps.start;
         let mut list = serializer.serialize_seq(Some(len as usize))?;
         let mut refused = None;
-        let read = self.each(|seconds| {
-            list.serialize_element(&seconds).map_err(|error| {
+        let read = self.file.each(self.steps.clone(), |record| {
+            list.serialize_element(&record[self.column as usize]).map_err(|error| {
                 refused = Some(error);
                 io::Error::other("the list was refused")
             })
@@ -116,6 +137,8 @@ mod tests {
             let mut step = Step { proc_ns: number * 3_000_000_000, ..Step::default() };
             step.wait.storage_ns = number * 1_000_000_000;
             step.compute_ns = number * 2_000_000_000;
+            step.peers_ns = 500_000_000;
+            step.asked_ns = 250_000_000;
             log.add(&step).unwrap();
         }
         assert_eq!(log.len(), 3);
@@ -128,5 +151,12 @@ mod tests {
         assert_eq!(list(1..3, Column::Proc), "[6.0,9.0]");
         assert_eq!(list(0..1, Column::Compute), "[2.0]");
         assert_eq!(list(3..3, Column::Compute), "[]");
+        let mut records = Vec::new();
+        file.each(2..3, |record| {
+            records.push(record);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(records, [[3.0, 9.0, 6.0, 3.0, 0.0, 0.0, 0.5, 0.25]]);
     }
 }

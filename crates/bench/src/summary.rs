@@ -50,6 +50,8 @@ pub struct Strict {
     pub samples_per_s: Option<f64>,
     /// Bytes of samples a second over the same time.
     pub sample_bytes_per_s: Option<f64>,
+    /// Compute time that was asked for in all steps of all ranks.
+    pub asked_ns: u64,
     /// Where the time of all steps of all ranks went.
     pub split: Split,
     /// Steps of all epochs on one rank.
@@ -200,6 +202,7 @@ fn strict(outcome: &Outcome) -> Strict {
         au_worst_rank_percent: totals.iter().filter_map(StrictTally::au_percent).reduce(f64::min),
         samples_per_s,
         sample_bytes_per_s: samples_per_s.map(|rate| rate * mean_sample_bytes),
+        asked_ns: all.asked_ns,
         split: all.split,
         steps: totals.first().map_or(0, |total| total.steps),
         counted_steps: totals.first().map_or(0, |total| total.counted),

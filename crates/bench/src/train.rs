@@ -17,7 +17,7 @@ use crate::durations::Durations;
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::journal::Journal;
-use crate::metrics::{BlockTally, Step, StrictTally};
+use crate::metrics::{BlockTally, Step, StrictTally, Window};
 use crate::moment::Moment;
 use crate::narrator::Narrator;
 use crate::observer::Observer;
@@ -73,6 +73,8 @@ struct Running {
     strict: StrictTally,
     sample_bytes: u64,
     steps: u64,
+    /// Which of the epoch's steps DLIO's metrics count.
+    window: Window,
     /// The open block: its begin, its tally and its first step in the log.
     begin: Moment,
     tally: BlockTally,
@@ -194,7 +196,7 @@ impl<'a> Trainer<'a> {
                 Semantics::Dlio => self.phase.available_steps,
             },
         };
-        let mut running = self.open_epoch();
+        let mut running = self.open_epoch(steps);
         loader.epoch(share, |batches| self.steps(epoch, steps, batches, &mut running))?;
         Ok(running)
     }
@@ -224,7 +226,13 @@ impl<'a> Trainer<'a> {
             let mut step = self.compute(begin, &batch, asked_ns);
             let before = self.job.clock.now();
             self.done_ns = before;
-            let news = self.ranks.max(if self.stopping() { STOP } else { GO_ON })?;
+            // A computation that was cut short has no time that could count.
+            let own = match self.stopping() {
+                true if step.compute_ns < asked_ns => BROKEN_STEP,
+                true => STOP,
+                false => GO_ON,
+            };
+            let news = self.ranks.max(own)?;
             if news == BROKEN_STEP {
                 break; // Some rank has no part in this step, so it is nobody's.
             }
@@ -237,6 +245,10 @@ impl<'a> Trainer<'a> {
             if self.schedule.due_after_step(number) && !stop {
                 self.close_block(epoch, running);
                 self.save(epoch, number, running)?;
+                if self.job.plan.semantics == Semantics::Feedline {
+                    // Ranks that write nothing would charge the save to their next step's peers.
+                    self.ranks.barrier()?;
+                }
                 self.open_block(running);
             }
             if stop || (number == steps && self.job.plan.semantics == Semantics::Feedline) {
@@ -269,15 +281,19 @@ impl<'a> Trainer<'a> {
         batch: &Delivered,
         running: &mut Running,
     ) -> Result<(), BenchError> {
-        running.tally.add(step, &self.phase.window);
-        running.strict.add(step, &self.phase.window);
+        running.tally.add(step, &running.window);
+        running.strict.add(step, &running.window);
         running.sample_bytes += batch.sample_bytes;
         running.steps += 1;
         self.log.add(step).map_err(spool_error)
     }
 
-    fn open_epoch(&mut self) -> Running {
-        let mut running = Running {
+    fn open_epoch(&mut self, steps: u64) -> Running {
+        let planned = self.phase.window;
+        // The last epoch before `train.max_steps` may be shorter than planned.
+        let expected = if steps < self.phase.steps { steps } else { planned.expected };
+        let running = Running {
+            window: Window { expected, ..planned },
             blocks: Vec::new(),
             checkpoints: Vec::new(),
             strict: StrictTally::default(),
@@ -285,9 +301,9 @@ impl<'a> Trainer<'a> {
             steps: 0,
             begin: Moment::now(self.job.clock),
             tally: BlockTally::default(),
-            first: 0,
+            first: self.log.len(),
         };
-        self.open_block(&mut running);
+        self.narrator.block_begins(1);
         running
     }
 
@@ -352,6 +368,9 @@ impl<'a> Trainer<'a> {
                 let Some(batch) = batch else { break };
                 let asked_ns = self.eval_compute.next_ns();
                 let step = self.compute(begin, &batch, asked_ns);
+                if self.stopping() && step.compute_ns < asked_ns {
+                    break;
+                }
                 tally.add(&step, &phase.window);
                 self.log.add(&step).map_err(spool_error)?;
             }

@@ -12,6 +12,9 @@ use crate::summary::Summary;
 /// The share of the data in the page cache from which on a result says little about the storage.
 const MOSTLY_CACHED: f64 = 0.5;
 
+/// Ranks a core from which on waking them all takes a visible part of a step.
+const RANKS_PER_CPU: u32 = 16;
+
 /// Whom the accelerators waited for most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -74,7 +77,7 @@ impl Verdict {
         if strict.counted_steps == 0 {
             return Self::TooShort;
         }
-        if strict.split.compute_ns == 0 {
+        if strict.asked_ns == 0 {
             return Self::Unpaced;
         }
         let au_percent = match basis {
@@ -169,6 +172,7 @@ impl Report {
             accelerators: outcome.plan.ranks,
             read_threads: workload.reader.read_threads,
             cpus: usable_cpus(),
+            odirect: workload.reader.odirect,
         };
         let basis = Basis::of(&outcome.plan, workload);
         let verdict = Verdict::new(summary, workload.metric.au, basis);
@@ -207,14 +211,16 @@ pub struct Setting {
     pub read_threads: u32,
     /// Processors that the run could use.
     pub cpus: u32,
+    /// Whether reads go past the page cache.
+    pub odirect: bool,
 }
 
 /// The one next thing to try, as a sentence.
 pub(crate) fn next_step(verdict: &Verdict, setting: Setting, cached: Option<f64>) -> String {
-    let Setting { accelerators, read_threads, cpus } = setting;
+    let Setting { accelerators, read_threads, cpus, odirect } = setting;
     let readers = accelerators * read_threads.max(1);
     match *verdict {
-        Verdict::Fed { .. } if cached.is_some_and(|share| share > MOSTLY_CACHED) => {
+        Verdict::Fed { .. } if !odirect && cached.is_some_and(|share| share > MOSTLY_CACHED) => {
             "the reads came from the page cache: make the data set larger than memory \
              (--set dataset.num_files_train=N), or read past the cache (--set reader.odirect=true)"
                 .into()
@@ -263,19 +269,27 @@ pub(crate) fn cautions(outcome: &Outcome, summary: &Summary, setting: Setting) -
     let mut cautions = Vec::new();
     let bytes = outcome.plan.train_bytes();
     let memory = outcome.host.memory_bytes as f64;
-    let cached = summary.cached_share.iter().copied().flatten().fold(0.0, f64::max);
-    if cached > MOSTLY_CACHED {
+    let shares: Vec<f64> = summary.cached_share.iter().copied().flatten().collect();
+    let cached = shares.iter().filter(|&&share| share > MOSTLY_CACHED).count();
+    if cached > 0 && !setting.odirect {
+        let largest = 100.0 * shares.iter().copied().fold(0.0, f64::max);
         cautions.push(format!(
-            "{:.0} % of the data lay in the page cache: the reads show the speed of memory, not of \
-             the storage",
-            100.0 * cached
+            "up to {largest:.0} % of the data lay in the page cache before {cached} of {} epochs: \
+             their reads show the speed of memory, not of the storage",
+            shares.len()
         ));
-    } else if summary.train.is_some() && bytes < memory {
+    } else if summary.train.is_some() && bytes < memory && !setting.odirect {
         cautions.push(format!(
             "the data set ({:.1} GB) fits in memory ({:.1} GB): later epochs may not touch the \
              storage",
             bytes / 1e9,
             memory / 1e9
+        ));
+    }
+    if summary.train.is_some() && setting.accelerators > RANKS_PER_CPU * setting.cpus {
+        cautions.push(format!(
+            "{} accelerators share {} cores: waiting for each other may be the client's doing",
+            setting.accelerators, setting.cpus
         ));
     }
     let readers = setting.accelerators * setting.read_threads;
@@ -307,6 +321,7 @@ mod tests {
             saves: None,
             strict: Strict {
                 au_percent: Some(strict_au),
+                asked_ns: split.compute_ns,
                 split,
                 steps: 10,
                 counted_steps: 9,
@@ -364,7 +379,7 @@ mod tests {
 
     #[test]
     fn the_next_step_fits_the_cause_and_the_machine() {
-        let setting = Setting { accelerators: 2, read_threads: 4, cpus: 16 };
+        let setting = Setting { accelerators: 2, read_threads: 4, cpus: 16, odirect: false };
         let starved = |by| Verdict::Starved {
             au_percent: 45.0,
             target_percent: 90.0,

@@ -327,6 +327,10 @@ impl Store for Noting {
         self.inner.remove_folder(folder)
     }
 
+    fn remove(&self, key: &str) -> Result<(), StoreError> {
+        self.inner.remove(key)
+    }
+
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
         self.inner.kind(key)
     }

@@ -50,7 +50,10 @@ impl Scenario {
     }
 
     fn run(self) -> (Outcome, Summary) {
-        let clock = Clock::simulated();
+        self.run_on(Clock::simulated())
+    }
+
+    fn run_on(self, clock: Clock) -> (Outcome, Summary) {
         let (open_s, save_s) = (self.open_s, self.save_s);
         let data = Memory::new(clock.clone()).with_latency(move |op, key, _, _| match op {
             Op::Open => (open_s(file_number(key)) * 1e9) as u64,
@@ -211,6 +214,18 @@ fn two_checkpoint_blocks() {
     let saves = summary.saves.unwrap();
     assert_eq!(saves.seconds, (1.0, 0.0));
     assert_eq!(saves.size_gib, 10_240.0 / f64::from(1 << 30));
+}
+
+#[test]
+fn a_save_is_nobodys_step_time() {
+    // Rank 0 saves for 1 s after step 3 of 6; rank 1, which writes nothing, waits for it outside of
+    // the steps.
+    let mut scenario = Scenario { ranks: 2, save_s: 1.0, ..Scenario::new(12) };
+    scenario.workload.workflow.checkpoint = true;
+    scenario.workload.checkpoint.steps_between_checkpoints = Some(3);
+    let (_, summary) = scenario.run();
+    assert_eq!(summary.strict.split, split_s(0.0, 0.0, 0.0, 12.0));
+    check_close(summary.strict.au_percent, 100.0);
 }
 
 #[test]
@@ -380,6 +395,31 @@ fn a_stop_ends_the_run_after_the_step_and_keeps_what_was_measured() {
     let epochs: Vec<_> = outcome.ranks.iter().map(|rank| rank.epochs.len()).collect();
     assert_eq!(epochs, [1, 1]);
     assert!((3..=4).contains(&summary.strict.steps), "{} steps", summary.strict.steps);
+}
+
+#[test]
+fn a_step_whose_computation_was_cut_short_is_nobodys() {
+    // Real time: a stop arrives 0.1 s into the first step's 30 s of computation.
+    struct StopSoon(Arc<AtomicBool>);
+    impl Observer for StopSoon {
+        fn stepping(&self, progress: Stepping) {
+            if progress.step == 0 {
+                let stop = Arc::clone(&self.0);
+                std::thread::spawn(move || {
+                    std::thread::sleep(std::time::Duration::from_millis(100));
+                    stop.store(true, Ordering::Relaxed);
+                });
+            }
+        }
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut scenario =
+        Scenario { observer: Arc::new(StopSoon(Arc::clone(&stop))), stop, ..Scenario::new(4) };
+    scenario.workload.train.computation_time = TimeSpec::Constant { mean: 30.0 };
+    let (outcome, summary) = scenario.run_on(Clock::real());
+    assert!(outcome.interrupted);
+    assert_eq!(summary.strict.steps, 0);
+    assert_eq!(summary.strict.au_percent, None);
 }
 
 /// Files in the order in which they were opened, all ranks together, for 2 epochs of 12 files on 3

@@ -1,5 +1,6 @@
 //! Threads whose work and end the clock knows about.
 
+use std::io;
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
@@ -27,23 +28,18 @@ impl Clock {
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Starts a thread named `name`.
-    ///
-    /// # Panics
-    /// When the system refuses to start another thread.
+    /// Starts a thread named `name`. The system may refuse: the caller must then let go those
+    /// threads that would wait for this one.
     pub fn spawn<T: Send + 'scope>(
         &self,
         name: String,
         work: impl FnOnce() -> T + Send + 'scope,
-    ) -> ScopedJoinHandle<'scope, T> {
+    ) -> io::Result<ScopedJoinHandle<'scope, T>> {
         let presence = Presence::announce(&self.clock, &self.alive);
-        std::thread::Builder::new()
-            .name(name)
-            .spawn_scoped(self.threads, move || {
-                let _presence = presence;
-                work()
-            })
-            .expect("the system has room for another thread")
+        std::thread::Builder::new().name(name).spawn_scoped(self.threads, move || {
+            let _presence = presence;
+            work()
+        })
     }
 }
 

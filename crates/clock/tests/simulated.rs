@@ -23,10 +23,12 @@ fn threads_sleep_at_the_same_time_not_one_after_the_other() {
     clock.scope(|scope| {
         for nap in [30, 10, 20] {
             let (clock, woken) = (clock.clone(), &woken);
-            scope.spawn(format!("nap {nap}"), move || {
-                clock.sleep(nap);
-                woken.lock().unwrap().push(clock.now());
-            });
+            scope
+                .spawn(format!("nap {nap}"), move || {
+                    clock.sleep(nap);
+                    woken.lock().unwrap().push(clock.now());
+                })
+                .unwrap();
         }
     });
     assert_eq!(*woken.lock().unwrap(), [10, 20, 30]);
@@ -39,11 +41,13 @@ fn a_waiter_goes_on_at_the_instant_of_the_update() {
     let ready = Monitor::new(&clock, false);
     let seen = clock.scope(|scope| {
         let (setter, ready) = (clock.clone(), &ready);
-        scope.spawn("setter".into(), move || {
-            setter.sleep(40);
-            ready.update(|ready| *ready = true);
-            setter.sleep(60);
-        });
+        scope
+            .spawn("setter".into(), move || {
+                setter.sleep(40);
+                ready.update(|ready| *ready = true);
+                setter.sleep(60);
+            })
+            .unwrap();
         ready.wait_for(|ready| ready.then_some(()));
         clock.now()
     });
@@ -65,8 +69,9 @@ fn a_deadlock_panics_instead_of_hanging() {
 #[test]
 fn a_panicking_thread_does_not_keep_the_scope_waiting() {
     let clock = Clock::simulated();
-    let ended =
-        clock.scope(|scope| scope.spawn("panics".into(), || panic!("on purpose")).join().is_err());
+    let ended = clock.scope(|scope| {
+        scope.spawn("panics".into(), || panic!("on purpose")).unwrap().join().is_err()
+    });
     assert!(ended);
 }
 
@@ -76,7 +81,7 @@ fn the_real_clock_waits_and_wakes_too() {
     let ready = Monitor::new(&clock, 0);
     let got = clock.scope(|scope| {
         let ready = &ready;
-        scope.spawn("setter".into(), move || ready.update(|value| *value = 7));
+        scope.spawn("setter".into(), move || ready.update(|value| *value = 7)).unwrap();
         ready.wait_for(|value| (*value != 0).then_some(*value))
     });
     assert_eq!(got, 7);

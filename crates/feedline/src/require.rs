@@ -31,6 +31,10 @@ impl Requirement {
         };
         let (metric, bound) = (metric.trim(), bound.trim().parse().map_err(|_| wrong())?);
         let metric = if metric == "au" { AU } else { metric };
+        if !is_number(metric) && explain(metric).is_some() {
+            let message = format!("--require {text}: `{metric}` is not one number");
+            return Err(failure::hinted(message, "require its mean, if there is one"));
+        }
         if explain(metric).is_none() {
             let message = format!("--require {text}: no metric is called `{metric}`");
             return Err(failure::hinted(message, "`feedline explain` lists all names"));
@@ -63,6 +67,15 @@ fn show(value: Option<f64>) -> String {
         Some(value) if value.fract() == 0.0 => format!("{value}"),
         Some(value) => format!("{value:.4}"),
     }
+}
+
+/// Whether a run gives one number of that name; some metrics are lists or words.
+fn is_number(metric: &str) -> bool {
+    let lists = ["_au_percentage", "_throughput_samples_per_second", "_share_percentage"];
+    let list = lists.iter().any(|ending| metric.ends_with(ending)) && !metric.contains('.');
+    let operation = metric.strip_prefix("storage.").and_then(|rest| rest.split('.').next());
+    let known = operation.is_none_or(|op| ["open", "stat", "read"].contains(&op));
+    !list && !metric.ends_with("_expectation") && known
 }
 
 /// The number of that name below `metric` or below `feedline`.
@@ -107,12 +120,17 @@ mod tests {
 
     #[test]
     fn what_is_no_requirement_is_refused() {
-        let refused = |text| Requirement::parse(text).unwrap_err().to_string();
+        let refused = |text: &str| Requirement::parse(text).unwrap_err().to_string();
         assert_eq!(refused("fast"), "--require fast: not a requirement");
         assert_eq!(
             refused("au_strict_percentage>=x"),
             "--require au_strict_percentage>=x: not a requirement"
         );
+        for metric in ["train_au_percentage", "cached_share_percentage", "storage.write.calls"] {
+            let text = format!("{metric}>=1");
+            let expected = format!("--require {text}: `{metric}` is not one number");
+            assert_eq!(refused(&text), expected);
+        }
         assert_eq!(refused("speed>=1"), "--require speed>=1: no metric is called `speed`");
     }
 }

@@ -21,7 +21,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::args::RunArgs;
 use crate::failure;
 use crate::progress::Progress;
-use crate::request::{self, Request, Text};
+use crate::request::{self, Request};
 use crate::require::Requirement;
 use crate::{launcher, quick, show};
 
@@ -34,7 +34,7 @@ pub(crate) fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         let hint = "leave --generate-only or --require out";
         return Err(failure::hinted("--require needs a run that trains", hint));
     }
-    let mut request = request(args)?;
+    let request = request(args)?;
     for warning in &request.warnings {
         failure::say(&format!("warning: {warning}"));
     }
@@ -49,21 +49,23 @@ pub(crate) fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         return show::plan(&request);
     }
     let out = out_folder(args, &request);
+    let run_dir =
+        request.composed.hydra.run_dir.as_ref().map_or_else(|| out.clone(), PathBuf::from);
     let existing = if args.overwrite { Existing::Replace } else { Existing::Refuse };
-    if args.quick && request.workload.workflow.generate_data && data_is_there(&request) {
-        request.workload.workflow.generate_data = false;
-    }
     let settings = Settings {
         out: &out,
-        run_dir: &out,
+        run_dir: &run_dir,
         existing,
-        log_level: Level::Output,
+        log_level: Level::Warning,
         quick: args.quick,
     };
     let done = execute(request, &settings, Arc::new(Progress::new()))?;
     show::result(&done, args.json)?;
     Ok(exit_code(&done, &requirements))
 }
+
+/// Below the data folder: what `--quick` makes for itself.
+const QUICK_FOLDER: &str = "quick";
 
 /// A finished run and everything that was worked out about it.
 pub(crate) struct Done {
@@ -119,13 +121,29 @@ fn request(args: &RunArgs) -> anyhow::Result<Request> {
     }
     let text = request::find(&name, args.config_dir.as_deref())?;
     overrides.extend(flag_overrides(args)?);
-    if args.quick {
-        // First, so that whatever the user says wins.
-        let cut = quick_overrides(args, &text, &overrides)?;
-        overrides.splice(..0, cut);
-    }
     let semantics = if args.as_dlio { Semantics::Dlio } else { Semantics::Feedline };
-    Request::new(&text, &overrides, args.accelerators, semantics)
+    let request =
+        |overrides: &[Override]| Request::new(&text, overrides, args.accelerators, semantics);
+    if !args.quick {
+        return request(&overrides);
+    }
+    // First, so that whatever the user says wins.
+    let full = feedline_workload::resolve(&request::composed(&text, &overrides)?)?.workload;
+    overrides.splice(..0, parse_all(&quick::overrides(&full, args.accelerators))?);
+    let there = request(&overrides)?;
+    if !args.generate && !args.generate_only && data_is_there(&there) {
+        return Ok(there);
+    }
+    // Data of its own, beside whatever is in the data folder, made unless an earlier run did.
+    let folder = Path::new(&full.dataset.data_folder).join(QUICK_FOLDER);
+    let folder = format!("dataset.data_folder={}", quoted(&folder.to_string_lossy()));
+    overrides.extend(parse_all(&[folder])?);
+    let made = request(&overrides)?;
+    if data_is_there(&made) && !args.generate_only {
+        return Ok(made);
+    }
+    overrides.extend(parse_all(&["workflow.generate_data=True"])?);
+    request(&overrides)
 }
 
 fn parse_all(words: &[impl AsRef<str>]) -> anyhow::Result<Vec<Override>> {
@@ -161,28 +179,10 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// What cuts the workload down.
-fn quick_overrides(
-    args: &RunArgs,
-    text: &Text,
-    overrides: &[Override],
-) -> anyhow::Result<Vec<Override>> {
-    let full = feedline_workload::resolve(&request::composed(text, overrides)?)?.workload;
-    let mut words = quick::overrides(&full, args.accelerators);
-    words.push("workflow.generate_data=True".to_owned());
-    if args.data.is_none() {
-        let folder = format!("{}_quick", full.dataset.data_folder);
-        words.push(format!("dataset.data_folder={}", quoted(&folder)));
-    }
-    parse_all(&words)
-}
-
-/// True if every file that the run reads is there already.
+/// True if every file that the run reads is there already, be it in a larger set.
 fn data_is_there(request: &Request) -> bool {
     let store = Posix::new(request.data_folder(), Mode::Buffered);
-    let complete = |rule: &NameRule, key| {
-        rule.total == 0 || discover(&store, rule, key).is_ok_and(|found| found.notice.is_none())
-    };
+    let complete = |rule: &NameRule, key| rule.total == 0 || discover(&store, rule, key).is_ok();
     complete(&request.plan.train_files, "dataset.num_subfolders_train")
         && complete(&request.plan.eval_files, "dataset.num_subfolders_eval")
 }
@@ -237,7 +237,7 @@ pub(crate) fn execute(
         observer: Arc::clone(&observer),
         log_level: settings.log_level,
         random_seed: random_seed()?,
-        warnings: request.warnings.clone(),
+        warnings: request.warnings.iter().cloned().chain(request.plan.trim_notice()).collect(),
     };
     let run = run.prepare()?;
     let folder = OutputFolder::claim(settings.out, settings.existing)?;

@@ -128,27 +128,21 @@ impl TorchLoader {
         let queue = Monitor::new(&self.clock, Queue::new(self.config.outstanding()));
         self.clock.scope(|scope| {
             let count = self.workers.len();
-            for (number, worker) in self.workers.iter_mut().enumerate() {
-                let queue = &queue;
-                scope.spawn(format!("reader-{number}"), move || {
-                    for k in (number as u64..share.batches).step_by(count) {
-                        if !queue.wait_for(|queue| queue.may_start(k)) {
-                            return;
-                        }
-                        // A panic must reach the consumer, which would wait for ever otherwise.
-                        let read = AssertUnwindSafe(|| worker.read_batch(share, k, batch));
-                        let finished =
-                            catch_unwind(read).unwrap_or(Err(LoadError::Panicked { batch: k }));
-                        let failed = finished.is_err();
-                        queue.update(|queue| queue.put(k, finished));
-                        if failed {
-                            return;
-                        }
-                    }
-                });
-            }
+            // Made before the first worker: whatever happens from here on closes the queue.
             let source = Supply::Workers { queue: &queue, workers: &watched };
             let mut batches = Batches { clock: &self.clock, next: 0, source, share };
+            for (number, worker) in self.workers.iter_mut().enumerate() {
+                let queue = &queue;
+                let mine = (number as u64..share.batches).step_by(count);
+                let started = scope.spawn(format!("reader-{number}"), move || {
+                    worker.read_batches(queue, share, mine, batch);
+                });
+                if let Err(source) = started {
+                    let error = LoadError::NoThread { reader: number, source };
+                    queue.update(|queue| queue.put(number as u64, Err(error)));
+                    break;
+                }
+            }
             consume(&mut batches)
         })
     }
@@ -207,6 +201,31 @@ impl Batches<'_, '_> {
                     Wait::split(end - begin, storage_ns, busy_ns)
                 };
                 Ok(Some(read.deliver(Wait { behind_ns: behind.min(end - begin), ..wait })))
+            }
+        }
+    }
+}
+
+impl Worker {
+    /// Reads its batches as the queue lets it, until the last, a failure or the queue's end.
+    fn read_batches(
+        &mut self,
+        queue: &Monitor<Queue>,
+        share: EpochShare<'_>,
+        batches: impl Iterator<Item = u64>,
+        size: u64,
+    ) {
+        for k in batches {
+            if !queue.wait_for(|queue| queue.may_start(k)) {
+                return;
+            }
+            // A panic must reach the consumer, which would wait for ever otherwise.
+            let finished = catch_unwind(AssertUnwindSafe(|| self.read_batch(share, k, size)))
+                .unwrap_or(Err(LoadError::Panicked { batch: k }));
+            let failed = finished.is_err();
+            queue.update(|queue| queue.put(k, finished));
+            if failed {
+                return;
             }
         }
     }

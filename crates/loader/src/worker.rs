@@ -55,6 +55,14 @@ pub enum LoadError {
         /// The batch's number in the epoch.
         batch: u64,
     },
+    /// The system starts no further thread.
+    #[error("reader {reader} cannot be started")]
+    NoThread {
+        /// The reader's number.
+        reader: usize,
+        /// The system's words.
+        source: std::io::Error,
+    },
     /// Reading was asked to stop.
     #[error("reading was stopped")]
     Stopped,

@@ -58,19 +58,22 @@ impl Meeting {
 
 impl ThreadRank {
     fn meet(&self, value: u64, bytes: Vec<u8>) -> Result<Arc<Round>, Aborted> {
-        let round = self.meeting.update(|meeting| {
+        let (round, last) = self.meeting.with(|meeting| {
             meeting.open.max = meeting.open.max.max(value);
             meeting.open.brought[self.rank as usize] = bytes;
             meeting.arrived += 1;
-            let round = meeting.round;
-            if meeting.arrived == self.size {
+            (meeting.round, meeting.arrived == self.size)
+        });
+        if last {
+            // Only the last one wakes the others: woken at each arrival they would do nothing but
+            // sleep again, and many ranks would starve themselves.
+            self.meeting.update(|meeting| {
                 let full = std::mem::replace(&mut meeting.open, Round::new(self.size));
                 meeting.closed = Arc::new(full);
                 meeting.arrived = 0;
                 meeting.round += 1;
-            }
-            round
-        });
+            });
+        }
         self.meeting.wait_for(|meeting| match &meeting.aborted {
             Some(aborted) => Some(Err(aborted.clone())),
             None => (meeting.round > round).then(|| Ok(Arc::clone(&meeting.closed))),

@@ -12,10 +12,12 @@ fn on_ranks<T: Send>(size: u32, body: impl Fn(&Clock, &ThreadRank) -> T + Sync) 
     clock.scope(|scope| {
         for rank in threads(&clock, size) {
             let (clock, body, results) = (clock.clone(), &body, &results);
-            scope.spawn(format!("rank {}", rank.rank()), move || {
-                let result = body(&clock, &rank);
-                results.lock().unwrap().push((rank.rank(), result));
-            });
+            scope
+                .spawn(format!("rank {}", rank.rank()), move || {
+                    let result = body(&clock, &rank);
+                    results.lock().unwrap().push((rank.rank(), result));
+                })
+                .unwrap();
         }
     });
     let mut results = results.into_inner().unwrap();

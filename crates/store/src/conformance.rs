@@ -164,6 +164,13 @@ fn folders_are_made_listed_and_removed(store: &dyn Store) {
     assert_eq!(store.kind("a/b").expect("kind"), Some(Kind::Folder));
     assert_eq!(store.kind("a/b/deep").expect("kind"), Some(Kind::File));
     assert!(store.exists("a/file").expect("exists"));
+    store.remove("a").expect("a folder with something in it stays");
+    assert!(store.exists("a/b/deep").expect("exists"));
+    for key in ["a/b/deep", "a/b/deep", "a/b/c", "a/b"] {
+        store.remove(key).expect("objects and empty folders go, and may be gone");
+        assert!(!store.exists(key).expect("exists"), "{key}");
+    }
+    assert!(store.exists("a/file").expect("exists"));
     store.remove_folder("a").expect("remove folder");
     assert!(!store.exists("a").expect("exists") && !store.exists("a/b/deep").expect("exists"));
     assert!(store.exists("a-sibling").expect("exists"), "a neighbour is gone");

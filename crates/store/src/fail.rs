@@ -74,6 +74,11 @@ impl<S: Store> Store for Failing<S> {
         self.inner.remove_folder(folder)
     }
 
+    fn remove(&self, key: &str) -> Result<(), StoreError> {
+        self.strike(Op::Remove, key)?;
+        self.inner.remove(key)
+    }
+
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
         self.strike(Op::Stat, key)?;
         self.inner.kind(key)

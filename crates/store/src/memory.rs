@@ -161,6 +161,19 @@ impl Store for Memory {
         Ok(())
     }
 
+    fn remove(&self, key: &str) -> Result<(), StoreError> {
+        let clean = key::folder(key)?;
+        self.pause(Op::Remove, key, 0, 0);
+        let mut content = self.content();
+        content.objects.remove(&clean);
+        let below = format!("{clean}/");
+        let Content { objects, folders } = &mut *content;
+        if !objects.keys().chain(folders.iter()).any(|path| path.starts_with(&below)) {
+            folders.remove(&clean);
+        }
+        Ok(())
+    }
+
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
         let clean = key::folder(key)?;
         self.pause(Op::Stat, key, 0, 0);

@@ -95,6 +95,10 @@ impl<S: Store> Store for Metered<S> {
         self.ledger.enter(Op::RemoveFolder, 0, || self.inner.remove_folder(folder))
     }
 
+    fn remove(&self, key: &str) -> Result<(), StoreError> {
+        self.ledger.enter(Op::Remove, 0, || self.inner.remove(key))
+    }
+
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
         self.ledger.enter(Op::Stat, 0, || self.inner.kind(key))
     }

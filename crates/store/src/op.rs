@@ -22,13 +22,15 @@ pub enum Op {
     MakeFolder,
     /// Removing a folder.
     RemoveFolder,
+    /// Removing an object or an empty folder.
+    Remove,
     /// Asking for free space or for what is in the page cache.
     Inspect,
 }
 
 impl Op {
     /// Every kind there is, in the order of the variants.
-    pub const ALL: [Op; 10] = [
+    pub const ALL: [Op; 11] = [
         Op::Open,
         Op::Stat,
         Op::Read,
@@ -38,6 +40,7 @@ impl Op {
         Op::List,
         Op::MakeFolder,
         Op::RemoveFolder,
+        Op::Remove,
         Op::Inspect,
     ];
 
@@ -53,6 +56,7 @@ impl Op {
             Op::List => "list",
             Op::MakeFolder => "make folder",
             Op::RemoveFolder => "remove folder",
+            Op::Remove => "remove",
             Op::Inspect => "inspect",
         }
     }

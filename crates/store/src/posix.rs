@@ -140,6 +140,22 @@ impl Store for Posix {
         }
     }
 
+    fn remove(&self, key: &str) -> Result<(), StoreError> {
+        let path = self.folder_path(key)?;
+        let removed = match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => fs::remove_dir(&path),
+            Ok(_) => fs::remove_file(&path),
+            Err(error) => Err(error),
+        };
+        let stays = [ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty];
+        match removed {
+            Err(source) if !stays.contains(&source.kind()) => {
+                Err(failed(Op::Remove, &path, source))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
         let path = self.folder_path(key)?;
         match fs::metadata(&path) {

@@ -32,6 +32,10 @@ pub trait Store: Send + Sync {
     /// Removes a folder with everything in it. A folder that is not there counts as removed.
     fn remove_folder(&self, folder: &str) -> Result<(), StoreError>;
 
+    /// Removes an object, or a folder that is empty. What is not there counts as removed; a folder
+    /// with something in it stays.
+    fn remove(&self, key: &str) -> Result<(), StoreError>;
+
     /// What stands under `key`, if anything does.
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError>;
 
@@ -133,6 +137,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
         (**self).remove_folder(folder)
+    }
+
+    fn remove(&self, key: &str) -> Result<(), StoreError> {
+        (**self).remove(key)
     }
 
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {

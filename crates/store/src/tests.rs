@@ -182,10 +182,12 @@ fn an_operation_in_flight_is_seen_from_another_thread() {
     let store = Metered::new(memory, clock.clone());
     let progress = store.progress();
     clock.scope(|scope| {
-        scope.spawn("worker".to_owned(), || {
-            store.progress().begin_batch(clock.now());
-            store.open("it").unwrap().read_exact_at(0, &mut [0; 8]).unwrap();
-        });
+        scope
+            .spawn("worker".to_owned(), || {
+                store.progress().begin_batch(clock.now());
+                store.open("it").unwrap().read_exact_at(0, &mut [0; 8]).unwrap();
+            })
+            .unwrap();
         clock.sleep(300_000);
         let spent = progress.snapshot(clock.now());
         assert_eq!((spent.batch_no, spent.storage_ns), (1, 300_000));

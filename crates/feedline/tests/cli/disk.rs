@@ -22,7 +22,7 @@ fn too_little_room_is_seen_before_anything_is_written() {
     let (stderr, files) = generated_on(&bed, "size=16k");
     assert_eq!(
         stderr,
-        "error: ./data: the data set needs 36752 bytes, 16384 are free\n\
+        "error: ./data: the data set needs at least 36752 bytes, 16384 are free\n\
          hint: choose another place with --data DIR, or fewer files with \
          --set dataset.num_files_train=N\n\
          code 2\n"

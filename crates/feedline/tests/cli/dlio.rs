@@ -30,10 +30,10 @@ fn a_run_logs_and_leaves_what_dlio_does() {
     assert_eq!((ran.code, &*ran.stdout), (Some(0), ""), "{ran:?}");
     let lines = "\
 [OUTPUT] [date] Running [Generating data & Training] with 1 process(es)
-[OUTPUT] [date] Max steps per epoch: 4 = 1 * 8 / 2 / 1 \
-(samples per file * num files / batch size / comm size)
 [OUTPUT] [date] Starting data generation
 [OUTPUT] [date] Generation done: 8 files, 36752 bytes
+[OUTPUT] [date] Max steps per epoch: 4 = 1 * 8 / 2 / 1 \
+(samples per file * num files / batch size / comm size)
 [OUTPUT] [date] Starting epoch 1: 4 steps expected
 [OUTPUT] [date] Starting block 1
 [OUTPUT] [date] Ending block 1 - 4 steps completed in [time]
@@ -57,7 +57,12 @@ fn a_run_logs_and_leaves_what_dlio_does() {
 [OUTPUT] [date] Feedline: fed; compute [share], storage [share], decode [share], workers [share], \
 peers [share] of all step time
 ";
-    assert_eq!(blurred(&ran.stderr), format!("{lines}{end}"));
+    // Which warnings there are is the machine's to say; that the run is short is certain.
+    let log = blurred(&ran.stderr);
+    let (warnings, said): (Vec<_>, Vec<_>) =
+        log.lines().partition(|line| line.starts_with("[WARNING] "));
+    assert!(warnings.iter().any(|line| line.contains("the run is short")), "{warnings:?}");
+    assert_eq!(said.join("\n") + "\n", format!("{lines}{end}"));
     assert_eq!(bed.read("run/dlio.log"), ran.stderr);
     let made: Vec<_> =
         bed.tree().into_iter().filter(|p| !before.contains(p) && !p.starts_with("data")).collect();
@@ -67,6 +72,7 @@ peers [share] of all step time
             "run/",
             "run/0_output.json",
             "run/0_per_epoch_stats.json",
+            "run/0_steps.csv",
             "run/dlio.log",
             "run/dlio_config/",
             "run/dlio_config/config.yaml",

@@ -49,8 +49,8 @@ storage 8 reads of [size] in all, p50 [time], p99 [time]; 8 opens
 page cache held [share] of the data before the epoch
 generated 8 files, [size] in [time]: [rate]
 
-warnings - [share] of the data lay in the page cache: the reads show the speed of memory, not of the \
-storage
+warnings - up to [share] of the data lay in the page cache before 1 of 1 epochs: their reads show \
+the speed of memory, not of the storage
 - the run is short (counted steps: 3, [time]): start-up weighs in the numbers
 next the reads came from the page cache: make the data set larger than memory (--set \
 dataset.num_files_train=N), or read past the cache (--set reader.odirect=true)
@@ -75,6 +75,7 @@ results out/summary.json and the files of each rank beside it
             "out/.hydra/overrides.yaml",
             "out/0_output.json",
             "out/0_per_epoch_stats.json",
+            "out/0_steps.csv",
             "out/dlio.log",
             "out/summary.json",
         ]
@@ -346,8 +347,23 @@ fn quick_makes_data_once() {
     assert_eq!(own(&bed, "/generation"), Value::Null);
     assert_eq!(own(&bed, "/quick"), true);
     assert_eq!(own(&bed, "/comparable"), false);
-    assert_eq!(sizes(&bed, "data_quick/").len(), 8);
-    assert!(!bed.path("data").exists());
+    assert_eq!(sizes(&bed, "data/quick/").len(), 8);
+}
+
+#[test]
+fn quick_reads_what_is_there_and_writes_nowhere_near_it() {
+    let bed = Bed::with_data();
+    let before = sizes(&bed, "data/");
+    bed.runs(&["small.yaml", "--quick", "--out", "out"]);
+    assert_eq!(own(&bed, "/generation"), Value::Null, "a complete set is read as it is");
+    std::fs::remove_file(bed.path("data/train/img_3_of_8.npz")).unwrap();
+    bed.runs(&["small.yaml", "--quick", "--out", "again"]);
+    let others = |files: Vec<(String, u64)>| {
+        files.into_iter().filter(|(path, _)| !path.contains("img_3") && !path.contains("quick"))
+    };
+    assert!(others(sizes(&bed, "data/")).eq(others(before)), "and an incomplete one is left alone");
+    assert!(!bed.path("data/train/img_3_of_8.npz").exists());
+    assert_eq!(sizes(&bed, "data/quick/").len(), 8);
 }
 
 #[test]

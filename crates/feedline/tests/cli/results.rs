@@ -173,10 +173,10 @@ fn the_log_tells_the_run_in_order() {
     let begin = format!(
         "\
 [OUTPUT] [date] Running [Generating data & Training & Evaluation & Checkpointing] with 2 process(es)
-[OUTPUT] [date] Max steps per epoch: 3 = 1 * 12 / 2 / 2 {factors}
-[OUTPUT] [date] Steps per eval: 2 = 1 * 4 / 1 / 2 {factors}
 [OUTPUT] [date] Starting data generation
 [OUTPUT] [date] Generation done: 16 files, 73504 bytes
+[OUTPUT] [date] Max steps per epoch: 3 = 1 * 12 / 2 / 2 {factors}
+[OUTPUT] [date] Steps per eval: 2 = 1 * 4 / 1 / 2 {factors}
 "
     );
     let log = blurred(&bed.read("out/dlio.log"));

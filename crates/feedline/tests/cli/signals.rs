@@ -37,6 +37,7 @@ fn ctrl_c_while_training_writes_what_there_is() {
             "out/.hydra/overrides.yaml",
             "out/0_output.json",
             "out/0_per_epoch_stats.json",
+            "out/0_steps.csv",
             "out/dlio.log",
             "out/summary.json",
         ]

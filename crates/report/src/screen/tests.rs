@@ -79,6 +79,7 @@ fn starved() -> Made {
                 throughput: vec![Some(16.0); 5],
             }),
             strict: Strict {
+                asked_ns: 1,
                 au_percent: Some(41.26),
                 au_worst_rank_percent: Some(40.12),
                 samples_per_s: Some(17.91),
