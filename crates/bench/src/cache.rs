@@ -2,7 +2,7 @@
 
 use feedline_loader::DataSet;
 
-/// Files that are looked at: a look costs several milliseconds a gigabyte, and the run waits for it.
+/// Files that are looked at; the run waits for it.
 const SAMPLE_FILES: u64 = 16;
 
 /// The cached share of evenly chosen files of the first `files`, or `None` where it cannot be known.

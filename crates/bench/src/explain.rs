@@ -345,7 +345,7 @@ pub const METRICS: &[Explanation] = &[
         "cached_share_percentage",
         "%",
         "share of the training files that lay in the page cache before each epoch",
-        "resident pages of up to 16 evenly chosen files / all their pages (mincore)",
+        "resident pages of up to 16 evenly chosen files / all their pages (mincore); of files above 8 MiB, 32 evenly spaced stretches of 256 KiB",
         "a sample; other machines' caches and the storage's own are not seen; null where the system does not tell",
     ),
     metric(

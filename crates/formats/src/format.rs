@@ -5,11 +5,12 @@ use crate::{Content, DecodeError, Element, EncodeError, StreamError};
 /// The part of a file that [`Sink::patch`] may still change after later bytes were written.
 pub const HEAD_BYTES: usize = 4096;
 
-/// The largest piece in which a checksummed member is written or read.
+/// The piece in which a file is written and, unless its source likes another size, read.
 ///
-/// Python's zip reader asks for pieces of this size, and the checksum then runs over bytes that are
-/// still in the L2 cache.
-pub const PIECE_BYTES: usize = 256 * 1024;
+/// NumPy reads an npz in turns of 252 KiB and 4 KiB: as many calls as with pieces of this size, whose
+/// bytes are still in the L2 cache when their checksum is taken (measured: a fifth less CPU time
+/// than pieces of 256 KiB).
+pub const PIECE_BYTES: usize = 128 * 1024;
 
 /// A sample format: how a file of it is laid out, how a sample is found in it.
 pub trait Format: Sync {
@@ -105,6 +106,11 @@ pub trait Source {
 
     /// Fills `buf` with the bytes at `offset`.
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError>;
+
+    /// How many bytes it is best asked for at a time.
+    fn piece_bytes(&self) -> usize {
+        PIECE_BYTES
+    }
 }
 
 /// Collects the file in memory.

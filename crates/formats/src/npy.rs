@@ -36,7 +36,7 @@ impl Format for Npy {
         index: u64,
         scratch: &mut [u8],
     ) -> Result<SampleRead, DecodeError> {
-        let mut window = Window::new(source, scratch, usize::MAX)?;
+        let mut window = Window::new(source, scratch)?;
         let prefix = window.prefix(0)?;
         let header_len = npy_header::header_len(prefix, 0)?;
         let header = npy_header::parse(window.exactly(0, header_len)?, 0)?;

@@ -10,8 +10,7 @@ use crate::window::Window;
 use crate::writer::Writer;
 use crate::zip::{self, Member, Written};
 use crate::{
-    Content, DecodeError, Element, EncodeError, FileSpec, Format, PIECE_BYTES, SampleRead, Sink,
-    Source,
+    Content, DecodeError, Element, EncodeError, FileSpec, Format, SampleRead, Sink, Source,
 };
 
 const SAMPLES: &str = "x.npy";
@@ -64,7 +63,7 @@ impl Format for Npz {
         index: u64,
         scratch: &mut [u8],
     ) -> Result<SampleRead, DecodeError> {
-        let mut window = Window::new(source, scratch, PIECE_BYTES)?;
+        let mut window = Window::new(source, scratch)?;
         let header = read_samples(&mut window, index, |_| ())?;
         Ok(crate::npy::found(&header, window.pulled()))
     }

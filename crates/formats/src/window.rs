@@ -19,14 +19,13 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// Looks at `source` in pieces of at most `piece_bytes` and of what fits into `scratch`.
+    /// Looks at `source` in pieces of the size that it likes and that fits into `scratch`.
     pub(crate) fn new(
         source: &'a mut dyn Source,
         scratch: &'a mut [u8],
-        piece_bytes: usize,
     ) -> Result<Self, DecodeError> {
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
-        let piece = piece_bytes.min(scratch.len()).max(1) as u64;
+        let piece = source.piece_bytes().min(scratch.len()).max(1) as u64;
         Ok(Window { source, scratch, start: 0, filled: 0, piece, len, pulled: 0 })
     }
 

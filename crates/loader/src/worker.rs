@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
 use feedline_formats::{DecodeError, Format, Source, StreamError};
-use feedline_store::{AlignedBuf, Meter, Metered, Object, Progress, Store, StoreError};
+use feedline_store::{
+    AlignedBuf, DIRECT_READ_BYTES, Meter, Metered, Object, Progress, Store, StoreError,
+};
 
 use crate::{EpochShare, SampleId};
 
-/// Room for one piece of a sample. As large as the largest piece a format reads at a time.
-const SCRATCH_BYTES: usize = 1 << 20;
+/// Room for one piece of a sample, or for what a format must see at once to find it.
+const SCRATCH_BYTES: usize = DIRECT_READ_BYTES;
 
 /// Gives the nanoseconds that preprocessing the next sample takes.
 pub type Preprocess = Box<dyn FnMut() -> u64 + Send>;
@@ -184,5 +186,9 @@ impl Source for LazyFile<'_> {
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
         Ok(self.object()?.read_exact_at(offset, buf)?)
+    }
+
+    fn piece_bytes(&self) -> usize {
+        self.store.read_bytes()
     }
 }

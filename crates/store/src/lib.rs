@@ -36,5 +36,8 @@ pub use metered::Metered;
 pub use op::Op;
 pub use posix::{Mode, Posix};
 pub use progress::{Progress, Spent};
-pub use store::{BLOCK_BYTES, Durability, Entry, Kind, Object, Resident, Store, Upload};
+pub use store::{
+    BLOCK_BYTES, BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Resident,
+    Store, Upload,
+};
 pub use writer::Writer;

@@ -114,6 +114,10 @@ impl<S: Store> Store for Metered<S> {
     fn locate(&self, key: &str) -> String {
         self.inner.locate(key)
     }
+
+    fn read_bytes(&self) -> usize {
+        self.inner.read_bytes()
+    }
 }
 
 struct MeteredObject {

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::direct::{DirectFile, DirectUpload, WindowPool};
-use crate::{Durability, Entry, Kind, Object, Op, Resident, Store, StoreError, Upload, key, os};
+use crate::{
+    BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Op, Resident, Store,
+    StoreError, Upload, key, os,
+};
 
 /// In the names of files that are not published yet: `.NAME.partial-PID-NUMBER`.
 const PARTIAL: &str = ".partial-";
@@ -193,6 +196,13 @@ impl Store for Posix {
 
     fn locate(&self, key: &str) -> String {
         self.below_root(key).display().to_string()
+    }
+
+    fn read_bytes(&self) -> usize {
+        match self.mode {
+            Mode::Buffered => BUFFERED_READ_BYTES,
+            Mode::Direct => DIRECT_READ_BYTES,
+        }
     }
 }
 

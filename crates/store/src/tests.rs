@@ -102,6 +102,11 @@ fn pages_just_written_are_resident() {
     write(&store, "empty", &[]).unwrap();
     let whole = Resident { resident: 10_000, total: 10_000 };
     assert_eq!(store.resident_bytes("it").unwrap(), Some(whole));
+    // Large enough to be estimated from stretches, of which the last ends with the file.
+    let len = (20 << 20) + 777;
+    write(&store, "large", &vec![1; len as usize]).unwrap();
+    let whole = Resident { resident: len, total: len };
+    assert_eq!(store.resident_bytes("large").unwrap(), Some(whole));
     let nothing = Resident { resident: 0, total: 0 };
     assert_eq!(store.resident_bytes("empty").unwrap(), Some(nothing));
     assert!(store.resident_bytes("none").unwrap_err().is_missing());

@@ -85,7 +85,7 @@ fn members_beyond_2_gib_are_found() {
         let len = directory_at + tail.len() as u64;
         let mut file = Sparse { head: local_header(&x), tail, len };
         let mut scratch = vec![0; 4096];
-        let mut window = Window::new(&mut file, &mut scratch, 4096).unwrap();
+        let mut window = Window::new(&mut file, &mut scratch).unwrap();
         let found = locate(&mut window, "x.npy").unwrap();
         assert_eq!(found, Member { data_offset: 55, size: x.size, crc });
     }
@@ -99,7 +99,7 @@ fn a_zip64_end_that_points_behind_itself_is_refused() {
     let len = 1 << 31;
     let mut file = Sparse { head: Vec::new(), tail, len };
     let mut scratch = vec![0; 4096];
-    let mut window = Window::new(&mut file, &mut scratch, 4096).unwrap();
+    let mut window = Window::new(&mut file, &mut scratch).unwrap();
     let message = locate(&mut window, "x.npy").unwrap_err().to_string();
     let at = len - 42;
     assert_eq!(
