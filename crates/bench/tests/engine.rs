@@ -63,6 +63,12 @@ impl Scenario {
             Op::Write => (save_s * 1e9) as u64,
             _ => 0,
         });
+        let outcome = self.execute(clock, data, checkpoints);
+        let summary = Summary::new(&outcome);
+        (outcome, summary)
+    }
+
+    fn execute(self, clock: Clock, data: Memory, checkpoints: Memory) -> Outcome {
         let out = tempfile::tempdir().unwrap();
         let run = Run {
             plan: Plan::new(&self.workload, self.ranks, self.semantics).unwrap(),
@@ -73,13 +79,11 @@ impl Scenario {
             stop: self.stop,
             observer: self.observer,
             log_level: Level::Output,
-            random_seed: 0,
+            random_seed: 77,
             warnings: Vec::new(),
         };
         let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
-        let outcome = run.prepare().unwrap().execute(&folder).unwrap();
-        let summary = Summary::new(&outcome);
-        (outcome, summary)
+        run.prepare().unwrap().execute(&folder).unwrap()
     }
 }
 
@@ -347,21 +351,8 @@ fn q41_an_epoch_checkpoint_is_labelled_with_the_step_it_follows() {
         scenario.workload.workflow.checkpoint = true;
         let clock = Clock::simulated();
         let checkpoints = Memory::new(clock.clone());
-        let out = tempfile::tempdir().unwrap();
-        let run = Run {
-            plan: Plan::new(&scenario.workload, 1, semantics).unwrap(),
-            workload: scenario.workload,
-            data: Arc::new(Memory::new(clock.clone())),
-            clock,
-            checkpoints: Arc::new(checkpoints.clone()),
-            stop: Arc::default(),
-            observer: Arc::new(Silent),
-            log_level: Level::Output,
-            random_seed: 0,
-            warnings: Vec::new(),
-        };
-        let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
-        run.prepare().unwrap().execute(&folder).unwrap();
+        let data = Memory::new(clock.clone());
+        scenario.execute(clock, data, checkpoints.clone());
         [3, 4].map(|step| {
             checkpoints
                 .get(&format!("global_epoch1_step{step}/model_states-0.pt"))
@@ -425,7 +416,7 @@ fn a_step_whose_computation_was_cut_short_is_nobodys() {
 /// Files in the order in which they were opened, all ranks together, for 2 epochs of 12 files on 3
 /// ranks.
 fn files_opened(change: fn(&mut Workload)) -> Vec<u64> {
-    let mut scenario = Scenario::new(12);
+    let mut scenario = Scenario { ranks: 3, ..Scenario::new(12) };
     scenario.workload.train.epochs = 2;
     scenario.workload.reader.read_threads = 0;
     change(&mut scenario.workload);
@@ -438,21 +429,8 @@ fn files_opened(change: fn(&mut Workload)) -> Vec<u64> {
         }
         0
     });
-    let out = tempfile::tempdir().unwrap();
-    let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
-    let run = Run {
-        plan: Plan::new(&scenario.workload, 3, Semantics::Feedline).unwrap(),
-        workload: scenario.workload,
-        data: Arc::new(data),
-        checkpoints: Arc::new(Memory::new(clock.clone())),
-        clock,
-        stop: Arc::default(),
-        observer: Arc::new(Silent),
-        log_level: Level::Output,
-        random_seed: 77,
-        warnings: Vec::new(),
-    };
-    run.prepare().unwrap().execute(&folder).unwrap();
+    let checkpoints = Memory::new(clock.clone());
+    scenario.execute(clock, data, checkpoints);
     let opened = opened.lock().unwrap();
     // Before training, the size of the first file is held against the workload.
     opened[1..].to_vec()
