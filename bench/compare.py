@@ -200,6 +200,25 @@ class Bench:
                 read / job.samples, Goal(">=", 1),
             ))
 
+    def same_answer(self):
+        """The utilisation that both report where it can be worked out: half starved, and fed."""
+        self.require(self.dlio.binary, f"bench/peers.sh {self.options.peers}")
+        job = Job(self.data / "paced", 80, SMALL_BYTES, batch=4, workers=1, compute_s=0.1)
+        self.feedline.generate(job)
+        for name, preprocess_s, expected in (
+            # One worker takes 4 * 0.05 s for a batch that computes for 0.1 s.
+            ("AU, starved by decoding", 0.05, 50), ("AU, fed", 0.001, 100),
+        ):
+            paced = replace(job, preprocess_s=preprocess_s)
+            au = {}
+            for program in (self.feedline, self.dlio):
+                program.train(paced)
+                au[program.name] = program.utilisation()
+            self.add(Row(
+                name, "%", au["Feedline"], "DLIO", au["DLIO"], au["Feedline"] / au["DLIO"], None,
+                f"by hand: {expected} % without any cost but the sleeps",
+            ))
+
     # --- c: start to first read ---------------------------------------------------------------
 
     def first_read(self):
@@ -315,6 +334,7 @@ def main(argv):
         bench.attempt("b: 114 kB samples beside DLIO",
                       lambda: bench.beside_dlio("114 kB", bench.small(), 5))
         bench.attempt("b: each reads the other's files", bench.both_directions)
+        bench.attempt("b: the same answer", bench.same_answer)
         bench.attempt("c: start to first read", bench.first_read)
         bench.attempt("d: planning at scale", bench.planning)
     finally:

@@ -15,7 +15,7 @@ from usage import measure
 
 @dataclass(frozen=True)
 class Job:
-    """A data set and how it is read: one rank, PyTorch's loader, no compute."""
+    """A data set and how it is read: one rank, PyTorch's loader, as fast as it goes unless told."""
 
     data: Path
     files: int
@@ -25,6 +25,8 @@ class Job:
     epochs: int = 1
     # Bytes of the tensor that DLIO hands over in place of a sample; 0: as large as the sample.
     resize_bytes: int = 0
+    compute_s: float = 0
+    preprocess_s: float = 0
 
     def overrides(self, length_key, generate):
         """The job as Hydra overrides of the `unet3d_h100` workload."""
@@ -39,7 +41,8 @@ class Job:
             f"dataset.{length_key}_resize": self.resize_bytes,
             "reader.batch_size": self.batch,
             "reader.read_threads": self.workers,
-            "train.computation_time": 0,
+            "train.computation_time": self.compute_s,
+            "reader.preprocess_time": self.preprocess_s,
             "train.epochs": self.epochs,
         }
         return [f"++workload.{key}={value}" for key, value in values.items()]
@@ -89,6 +92,11 @@ class Program:
             for block in result["load"].values()
         )
         return steps * job.batch
+
+    def utilisation(self):
+        """The accelerator utilisation of the last run in percent, as the program reports it."""
+        summary = json.loads((self.out / "summary.json").read_text())
+        return summary["metric"]["train_au_mean_percentage"]
 
     def argv(self, job, generate):
         """The command line of this job."""
