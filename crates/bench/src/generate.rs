@@ -114,10 +114,24 @@ impl Generator<'_> {
         }
         let free = self.store.free_bytes("")?.unwrap_or(u64::MAX);
         let needed = self.bytes_up_to(free);
-        if needed > free {
+        // Files of an earlier generation make room one by one as they are replaced.
+        if needed > free && needed > free.saturating_add(self.bytes_to_replace(needed - free)?) {
             return Err(BenchError::NoSpace { folder, needed, free });
         }
         Ok(needed)
+    }
+
+    /// Bytes of the files that are there already, counted only until `enough`.
+    fn bytes_to_replace(&self, enough: u64) -> Result<u64, BenchError> {
+        let mut sum = 0u64;
+        for index in 0..self.files_total() {
+            let key = self.key(index);
+            if sum >= enough || self.store.kind(&key)? != Some(Kind::File) {
+                break;
+            }
+            sum = sum.saturating_add(self.store.open(&key)?.len()?);
+        }
+        Ok(sum)
     }
 
     /// Bytes of all files; with files of different size, only until they exceed `limit`.

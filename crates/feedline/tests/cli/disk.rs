@@ -31,6 +31,21 @@ fn too_little_room_is_seen_before_anything_is_written() {
     assert_eq!(bed.tree(), ["data/"]);
 }
 
+/// The set of 36752 bytes takes 64 KiB of pages. In 100 KiB there is room for it and for the four
+/// files that are in the making, not for a second set beside the first.
+#[test]
+fn a_set_can_be_made_anew_where_two_would_not_fit() {
+    let bed = Bed::new();
+    let ran = bed.unshared(
+        "mkdir data && mount -t tmpfs -o size=100k none data \
+         && \"$FEEDLINE\" run small.yaml --generate-only --out a \
+         && \"$FEEDLINE\" run small.yaml --generate-only --out b; echo code $? >&2; \
+         find data -type f | wc -l",
+    );
+    assert!(ran.stderr.ends_with("code 0\n"), "{}", ran.stderr);
+    assert!(ran.stdout.ends_with("\n8\n"), "{}", ran.stdout);
+}
+
 /// The set needs 36752 bytes, of which 40 KiB of tmpfs have room; but a file of 4594 bytes takes two
 /// pages, so the sixth finds none: a disk that is full in the middle of a file.
 #[test]
