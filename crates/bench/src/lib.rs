@@ -40,6 +40,7 @@ mod run;
 mod summary;
 mod verdict;
 
+pub use cache::CachePolicy;
 pub use discover::{Discovered, discover};
 pub use error::{BenchError, Dialect};
 pub use folder::{Existing, OutputFolder};

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use feedline_store::Meter;
 
+use crate::cache::CachePolicy;
 use crate::generate::Generated;
 use crate::host::Host;
 use crate::metrics::{BlockTally, StrictTally};
@@ -25,6 +26,8 @@ pub struct Outcome {
     pub generated: Option<Generated>,
     /// Every rank's part, in rank order; empty if nothing was trained.
     pub ranks: Vec<RankOutcome>,
+    /// What happened to the page cache before each epoch.
+    pub cache: CachePolicy,
     /// The seed that shuffles were drawn from.
     pub seed: u64,
     /// Things the user should know.

@@ -28,6 +28,7 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> V
         "semantics": semantics(&outcome.plan),
         "read_model": "framework",
         "sample_order": sample_order(&outcome.plan),
+        "cache": outcome.cache.as_str(),
         "seed": outcome.seed,
         "accelerators": outcome.plan.ranks,
         "quick": report.quick,

@@ -12,6 +12,7 @@ use feedline_ranks::{Ranks, ThreadRank};
 use feedline_store::{Kind, Store};
 use feedline_workload::{Shuffle, Workload};
 
+use crate::cache::CachePolicy;
 use crate::discover::{Discovered, discover};
 use crate::error::BenchError;
 use crate::folder::OutputFolder;
@@ -45,6 +46,8 @@ pub struct Run {
     pub checkpoints: Arc<dyn Store>,
     /// Set to end the run early.
     pub stop: Arc<AtomicBool>,
+    /// What happens to the page cache before each epoch.
+    pub cache: CachePolicy,
     /// Hears how it goes.
     pub observer: Arc<dyn Observer>,
     /// Lines of the log below this are dropped.
@@ -271,6 +274,7 @@ impl Run {
             train_data,
             eval_data,
             checkpoints: &*self.checkpoints,
+            cache: self.cache,
             seed: self.seed(),
             stop: Arc::clone(&self.stop),
             journal,
@@ -297,6 +301,7 @@ impl Run {
     ) -> Outcome {
         Outcome {
             seed: self.seed(),
+            cache: self.cache,
             host: Host::look(),
             start,
             end: Moment::now(&self.clock),

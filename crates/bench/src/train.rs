@@ -11,7 +11,7 @@ use feedline_ranks::Ranks;
 use feedline_store::Store;
 use feedline_workload::{TimeSpec, Workload};
 
-use crate::cache;
+use crate::cache::{self, CachePolicy, Share};
 use crate::checkpoint::{Checkpointer, Schedule};
 use crate::durations::Durations;
 use crate::error::BenchError;
@@ -45,6 +45,7 @@ pub(crate) struct Job<'a> {
     pub(crate) train_data: DataSet,
     pub(crate) eval_data: Option<DataSet>,
     pub(crate) checkpoints: &'a dyn Store,
+    pub(crate) cache: CachePolicy,
     pub(crate) seed: u64,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) journal: &'a Journal,
@@ -137,6 +138,13 @@ impl<'a> Trainer<'a> {
         loader: &mut TorchLoader,
         eval_loader: Option<&mut TorchLoader>,
     ) -> Result<EpochOutcome, BenchError> {
+        let share = Share {
+            rank: u64::from(self.ranks.rank()),
+            ranks: u64::from(self.ranks.size()),
+            files: self.phase.space.files,
+        };
+        cache::apply(self.job.cache, &self.job.train_data, &share, number)?;
+        self.ranks.barrier()?;
         let cached_share = (self.ranks.rank() == 0)
             .then(|| cache::share(&self.job.train_data, self.phase.space.files))
             .flatten();

@@ -3,6 +3,7 @@
 use feedline_loader::TorchConfig;
 use feedline_workload::Workload;
 
+use crate::cache::CachePolicy;
 use crate::host::usable_cpus;
 use crate::metrics::Split;
 use crate::outcome::Outcome;
@@ -173,6 +174,7 @@ impl Report {
             read_threads: workload.reader.read_threads,
             cpus: usable_cpus(),
             odirect: workload.reader.odirect,
+            cache: outcome.cache,
         };
         let basis = Basis::of(&outcome.plan, workload);
         let verdict = Verdict::new(summary, workload.metric.au, basis);
@@ -213,16 +215,18 @@ pub struct Setting {
     pub cpus: u32,
     /// Whether reads go past the page cache.
     pub odirect: bool,
+    /// What happens to the page cache before each epoch.
+    pub cache: CachePolicy,
 }
 
 /// The one next thing to try, as a sentence.
 pub(crate) fn next_step(verdict: &Verdict, setting: Setting, cached: Option<f64>) -> String {
-    let Setting { accelerators, read_threads, cpus, odirect } = setting;
+    let Setting { accelerators, read_threads, cpus, odirect, .. } = setting;
     let readers = accelerators * read_threads.max(1);
     match *verdict {
         Verdict::Fed { .. } if !odirect && cached.is_some_and(|share| share > MOSTLY_CACHED) => {
-            "the reads came from the page cache: make the data set larger than memory \
-             (--set dataset.num_files_train=N), or read past the cache (--set reader.odirect=true)"
+            "the reads came from the page cache: measure the storage with --cache drop, or read past \
+             the cache with --set reader.odirect=true"
                 .into()
         }
         Verdict::Fed { .. } => format!("find the limit: --accelerators {}", accelerators * 2),
@@ -278,7 +282,11 @@ pub(crate) fn cautions(outcome: &Outcome, summary: &Summary, setting: Setting) -
              their reads show the speed of memory, not of the storage",
             shares.len()
         ));
-    } else if summary.train.is_some() && bytes < memory && !setting.odirect {
+    } else if summary.train.is_some()
+        && bytes < memory
+        && !setting.odirect
+        && setting.cache != CachePolicy::Drop
+    {
         cautions.push(format!(
             "the data set ({:.1} GB) fits in memory ({:.1} GB): later epochs may not touch the \
              storage",
@@ -379,7 +387,8 @@ mod tests {
 
     #[test]
     fn the_next_step_fits_the_cause_and_the_machine() {
-        let setting = Setting { accelerators: 2, read_threads: 4, cpus: 16, odirect: false };
+        let cache = CachePolicy::Keep;
+        let setting = Setting { accelerators: 2, read_threads: 4, cpus: 16, odirect: false, cache };
         let starved = |by| Verdict::Starved {
             au_percent: 45.0,
             target_percent: 90.0,

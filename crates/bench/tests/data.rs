@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
-    BenchError, Existing, Level, NameRule, OutputFolder, Plan, Report, Run, Semantics, Silent,
-    Summary, discover, results,
+    BenchError, CachePolicy, Existing, Level, NameRule, OutputFolder, Plan, Report, Run, Semantics,
+    Silent, Summary, discover, results,
 };
 use feedline_clock::Clock;
 use feedline_store::{
@@ -34,6 +34,7 @@ fn run_on(workload: &Workload, data: Arc<dyn Store>, semantics: Semantics) -> Ru
         data,
         checkpoints: Arc::new(Memory::new(Clock::real())),
         stop: Arc::default(),
+        cache: CachePolicy::Keep,
         observer: Arc::new(Silent),
         log_level: Level::Output,
         random_seed: 0,

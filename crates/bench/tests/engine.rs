@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
-    Existing, Level, Observer, Outcome, OutputFolder, Plan, Run, Semantics, Silent, Split,
-    Stepping, Summary,
+    CachePolicy, Existing, Level, Observer, Outcome, OutputFolder, Plan, Run, Semantics, Silent,
+    Split, Stepping, Summary,
 };
 use feedline_clock::Clock;
 use feedline_store::{Memory, Op};
@@ -77,6 +77,7 @@ impl Scenario {
             data: Arc::new(data),
             checkpoints: Arc::new(checkpoints),
             stop: self.stop,
+            cache: CachePolicy::Keep,
             observer: self.observer,
             log_level: Level::Output,
             random_seed: 77,

@@ -35,6 +35,17 @@ pub(crate) enum Command {
     },
 }
 
+/// What happens to the page cache before each epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cache {
+    /// Nothing: what earlier reads left is used, as in real training
+    Keep,
+    /// The data set's own pages are dropped before every epoch (needs no root)
+    Drop,
+    /// The data set is read once before the first epoch
+    Warm,
+}
+
 /// A generated page of the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Page {
@@ -93,6 +104,9 @@ pub(crate) struct RunArgs {
     /// the rate they are needed at are kept. Not comparable with full runs
     #[arg(short, long)]
     pub(crate) quick: bool,
+    /// What to do about the page cache before each epoch [default: keep; drop with --quick]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) cache: Option<Cache>,
     /// Do as DLIO does, faults included: its read order, its trimming, its metric quirks
     #[arg(long)]
     pub(crate) as_dlio: bool,

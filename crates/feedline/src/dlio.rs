@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use feedline_bench::{Dialect, Existing, Level, Semantics};
+use feedline_bench::{CachePolicy, Dialect, Existing, Level, Semantics};
 use feedline_workload::{Cfg, DlioCommandLine, WorkloadError, default_run_dir, to_yaml};
 
 use crate::failure;
@@ -78,6 +78,7 @@ fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         run_dir: &run_dir,
         existing: Existing::Replace,
         log_level: level,
+        cache: CachePolicy::Keep,
         quick: false,
     };
     let done = run::execute(request, &settings, progress)?;

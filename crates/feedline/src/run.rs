@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use feedline_bench::results::{self, LogSettings};
 use feedline_bench::{
-    Existing, Level, NameRule, Observer, Outcome, OutputFolder, Report, Run, Semantics, Summary,
-    discover,
+    CachePolicy, Existing, Level, NameRule, Observer, Outcome, OutputFolder, Report, Run,
+    Semantics, Summary, discover,
 };
 use feedline_clock::Clock;
 use feedline_report::units;
@@ -18,7 +18,7 @@ use feedline_workload::Override;
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::args::RunArgs;
+use crate::args::{Cache, RunArgs};
 use crate::failure;
 use crate::progress::Progress;
 use crate::request::{self, Request};
@@ -57,11 +57,23 @@ pub(crate) fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         run_dir: &run_dir,
         existing,
         log_level: Level::Warning,
+        cache: cache_policy(args),
         quick: args.quick,
     };
     let done = execute(request, &settings, Arc::new(Progress::new()))?;
     show::result(&done, args.json)?;
     Ok(exit_code(&done, &requirements))
+}
+
+/// A quick look is there to see the storage, and its data has just been written.
+fn cache_policy(args: &RunArgs) -> CachePolicy {
+    match args.cache {
+        Some(Cache::Keep) => CachePolicy::Keep,
+        Some(Cache::Drop) => CachePolicy::Drop,
+        Some(Cache::Warm) => CachePolicy::Warm,
+        None if args.quick => CachePolicy::Drop,
+        None => CachePolicy::Keep,
+    }
 }
 
 /// Below the data folder: what `--quick` makes for itself.
@@ -214,6 +226,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) run_dir: &'a Path,
     pub(crate) existing: Existing,
     pub(crate) log_level: Level,
+    pub(crate) cache: CachePolicy,
     pub(crate) quick: bool,
 }
 
@@ -234,6 +247,7 @@ pub(crate) fn execute(
         data: Arc::clone(&data),
         checkpoints: Arc::new(Posix::new(checkpoints, Mode::Buffered)),
         stop,
+        cache: settings.cache,
         observer: Arc::clone(&observer),
         log_level: settings.log_level,
         random_seed: random_seed()?,

@@ -94,6 +94,11 @@ impl<S: Store> Store for Failing<S> {
         self.inner.resident_bytes(key)
     }
 
+    fn evict(&self, key: &str) -> Result<(), StoreError> {
+        self.strike(Op::Inspect, key)?;
+        self.inner.evict(key)
+    }
+
     fn locate(&self, key: &str) -> String {
         self.inner.locate(key)
     }

@@ -111,6 +111,10 @@ impl<S: Store> Store for Metered<S> {
         self.ledger.enter(Op::Inspect, 0, || self.inner.resident_bytes(key))
     }
 
+    fn evict(&self, key: &str) -> Result<(), StoreError> {
+        self.ledger.enter(Op::Inspect, 0, || self.inner.evict(key))
+    }
+
     fn locate(&self, key: &str) -> String {
         self.inner.locate(key)
     }

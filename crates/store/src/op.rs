@@ -24,7 +24,7 @@ pub enum Op {
     RemoveFolder,
     /// Removing an object or an empty folder.
     Remove,
-    /// Asking for free space or for what is in the page cache.
+    /// Asking for free space or for what is in the page cache, or emptying that.
     Inspect,
 }
 

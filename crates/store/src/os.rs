@@ -27,6 +27,13 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
+/// Drops the file's clean pages from the page cache.
+pub(crate) fn drop_pages(file: &File) -> io::Result<()> {
+    // SAFETY: takes and returns plain numbers; a length of 0 means up to the end.
+    let error = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
 /// Whether the system tells this process what of a file is in the page cache: only who owns the file
 /// or may write it is told; to others every page looks resident.
 pub(crate) fn tells_residency(file: &File, path: &Path) -> io::Result<bool> {

@@ -194,6 +194,17 @@ impl Store for Posix {
         look().map_err(|source| failed(Op::Inspect, &path, source))
     }
 
+    fn evict(&self, key: &str) -> Result<(), StoreError> {
+        let path = self.object_path(key)?;
+        let drop_pages = || {
+            let file = File::open(&path)?;
+            // Pages that are not written yet would stay.
+            file.sync_data()?;
+            os::drop_pages(&file)
+        };
+        drop_pages().map_err(|source| failed(Op::Inspect, &path, source))
+    }
+
     fn locate(&self, key: &str) -> String {
         self.below_root(key).display().to_string()
     }

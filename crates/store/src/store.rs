@@ -55,6 +55,12 @@ pub trait Store: Send + Sync {
     /// How much of an object is in the page cache; `None` if there is none to look into.
     fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError>;
 
+    /// Drops an object's pages from the page cache, written ones included; a store without one has
+    /// nothing to do. File systems that live in memory keep them.
+    fn evict(&self, _key: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// The name a user knows the object by, for messages.
     fn locate(&self, key: &str) -> String;
 
@@ -163,6 +169,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
         (**self).resident_bytes(key)
+    }
+
+    fn evict(&self, key: &str) -> Result<(), StoreError> {
+        (**self).evict(key)
     }
 
     fn locate(&self, key: &str) -> String {

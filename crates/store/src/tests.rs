@@ -107,6 +107,10 @@ fn pages_just_written_are_resident() {
     write(&store, "large", &vec![1; len as usize]).unwrap();
     let whole = Resident { resident: len, total: len };
     assert_eq!(store.resident_bytes("large").unwrap(), Some(whole));
+    store.evict("large").unwrap();
+    let gone = Resident { resident: 0, total: len };
+    assert_eq!(store.resident_bytes("large").unwrap(), Some(gone), "on a device, pages can go");
+    assert!(store.evict("none").unwrap_err().is_missing());
     let nothing = Resident { resident: 0, total: 0 };
     assert_eq!(store.resident_bytes("empty").unwrap(), Some(nothing));
     assert!(store.resident_bytes("none").unwrap_err().is_missing());

@@ -52,8 +52,8 @@ generated 8 files, [size] in [time]: [rate]
 warnings - up to [share] of the data lay in the page cache before 1 of 1 epochs: their reads show \
 the speed of memory, not of the storage
 - the run is short (counted steps: 3, [time]): start-up weighs in the numbers
-next the reads came from the page cache: make the data set larger than memory (--set \
-dataset.num_files_train=N), or read past the cache (--set reader.odirect=true)
+next the reads came from the page cache: measure the storage with --cache drop, or read past the \
+cache with --set reader.odirect=true
 results out/summary.json and the files of each rank beside it
 "
     );
@@ -348,6 +348,21 @@ fn quick_makes_data_once() {
     assert_eq!(own(&bed, "/quick"), true);
     assert_eq!(own(&bed, "/comparable"), false);
     assert_eq!(sizes(&bed, "data/quick/").len(), 8);
+}
+
+#[test]
+fn the_page_cache_is_dropped_kept_or_warmed() {
+    let bed = Bed::with_data();
+    let shares = |cache: &str, out: &str| {
+        bed.runs(&["small.yaml", "--epochs", "2", "--cache", cache, "--out", out]);
+        let own = bed.json(&format!("{out}/summary.json"))["feedline"].clone();
+        assert_eq!(own["cache"], cache);
+        own["cached_share_percentage"].clone()
+    };
+    assert_eq!(shares("drop", "a"), serde_json::json!([0.0, 0.0]));
+    assert_eq!(shares("keep", "b"), serde_json::json!([100.0, 100.0]), "the last run read it");
+    shares("drop", "c");
+    assert_eq!(shares("warm", "d"), serde_json::json!([100.0, 100.0]));
 }
 
 #[test]

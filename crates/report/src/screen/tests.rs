@@ -542,6 +542,7 @@ fn an_outcome_is_shown_by_its_values() {
     let run = generation_only();
     let moment = Moment { ns: 0, text: String::new() };
     let outcome = Outcome {
+        cache: feedline_bench::CachePolicy::Keep,
         plan: run.plan.clone(),
         host: Host::default(),
         start: moment.clone(),
