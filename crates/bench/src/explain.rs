@@ -27,6 +27,16 @@ pub fn explain(name: &str) -> Option<&'static Explanation> {
     METRICS.iter().find(|metric| metric.name == general)
 }
 
+/// Names that contain what was typed, or a word of it: what was probably meant.
+pub fn similar(typed: &str) -> Vec<&'static str> {
+    let typed = typed.to_ascii_lowercase();
+    let words: Vec<_> = typed.split(['_', '.', ' ']).filter(|word| word.len() > 1).collect();
+    let names = || METRICS.iter().map(|metric| metric.name);
+    let hits = |name: &str| words.iter().filter(|word| name.contains(**word)).count();
+    let best = names().map(hits).max().unwrap_or(0);
+    names().filter(|name| best > 0 && hits(name) == best).take(3).collect()
+}
+
 const AU_FORMULA: &str = "per block: 100 * sum of measured compute times of the counted steps / \
     (block time - load and compute time of the steps left out); blocks weighted by their steps; \
     mean over the ranks";
@@ -481,4 +491,27 @@ pub fn metrics_markdown() -> String {
         ));
     }
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_probably_meant_is_found_by_its_words() {
+        assert_eq!(
+            similar("au_strict"),
+            ["au_strict_percentage", "au_strict_worst_rank_percentage"]
+        );
+        assert_eq!(similar("cached")[..], ["cached_share_percentage"]);
+        assert_eq!(similar("qqq"), [""; 0]);
+    }
+
+    #[test]
+    fn parts_are_explained_by_the_whole() {
+        let name = |of| explain(of).map(|metric| metric.name);
+        assert_eq!(name("storage.read.latency_us.p99"), Some("storage.OP.latency_us.p99"));
+        assert_eq!(name("per_rank.au_strict_percentage"), Some("au_strict_percentage"));
+        assert_eq!(name("speed"), None);
+    }
 }

@@ -278,8 +278,8 @@ pub(crate) fn cautions(outcome: &Outcome, summary: &Summary, setting: Setting) -
     if cached > 0 && !setting.odirect {
         let largest = 100.0 * shares.iter().copied().fold(0.0, f64::max);
         cautions.push(format!(
-            "up to {largest:.0} % of the data lay in the page cache before {cached} of {} epochs: \
-             their reads show the speed of memory, not of the storage",
+            "up to {largest:.0} % of the data lay in the page cache (epochs: {cached} of {}): reads \
+             show the speed of memory, not of the storage",
             shares.len()
         ));
     } else if summary.train.is_some()

@@ -3,7 +3,7 @@
 use feedline_bench::explain::explain;
 use serde_json::Value;
 
-use crate::failure;
+use crate::{failure, show};
 
 /// The metric that targets refer to.
 const AU: &str = "train_au_mean_percentage";
@@ -37,7 +37,7 @@ impl Requirement {
         }
         if explain(metric).is_none() {
             let message = format!("--require {text}: no metric is called `{metric}`");
-            return Err(failure::hinted(message, "`feedline explain` lists all names"));
+            return Err(failure::hinted(message, show::metric_hint(metric)));
         }
         Ok(Self::Bound { metric: metric.to_owned(), at_least, bound })
     }
@@ -49,19 +49,19 @@ impl Requirement {
                 let met = summary["metric"]["train_au_meet_expectation"] == "success";
                 let (au, target) =
                     (look_up(summary, AU), look_up(summary, "verdict.target_percentage"));
-                (!met).then(|| format!("{AU} is {}, required >= {}", show(au), show(target)))
+                (!met).then(|| format!("{AU} is {}, required >= {}", number(au), number(target)))
             }
             Self::Bound { metric, at_least, bound } => {
                 let value = look_up(summary, metric);
                 let met = value.is_some_and(|v| if *at_least { v >= *bound } else { v <= *bound });
                 let sign = if *at_least { ">=" } else { "<=" };
-                (!met).then(|| format!("{metric} is {}, required {sign} {bound}", show(value)))
+                (!met).then(|| format!("{metric} is {}, required {sign} {bound}", number(value)))
             }
         }
     }
 }
 
-fn show(value: Option<f64>) -> String {
+fn number(value: Option<f64>) -> String {
     match value {
         None => "not known".to_owned(),
         Some(value) if value.fract() == 0.0 => format!("{value}"),

@@ -33,12 +33,20 @@ pub(crate) fn explain(metric: Option<&str>) -> anyhow::Result<ExitCode> {
         Some(name) => {
             let found = explain::explain(name).ok_or_else(|| {
                 let message = format!("no metric is called `{name}`");
-                failure::hinted(message, "`feedline explain` lists all names")
+                failure::hinted(message, metric_hint(name))
             })?;
             feedline_report::explain::metric(found, style())
         }
     };
     print(&text)
+}
+
+/// What may have been meant by the name of a metric that does not exist.
+pub(crate) fn metric_hint(name: &str) -> String {
+    match explain::similar(name).as_slice() {
+        [] => "`feedline explain` lists all names".to_owned(),
+        near => format!("did you mean {}? `feedline explain` lists all names", near.join(", ")),
+    }
 }
 
 /// A generated reference page.

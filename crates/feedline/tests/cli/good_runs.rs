@@ -49,8 +49,8 @@ storage 8 reads of [size] in all, p50 [time], p99 [time]; 8 opens
 page cache held [share] of the data before the epoch
 generated 8 files, [size] in [time]: [rate]
 
-warnings - up to [share] of the data lay in the page cache before 1 of 1 epochs: their reads show \
-the speed of memory, not of the storage
+warnings - up to [share] of the data lay in the page cache (epochs: 1 of 1): reads show the speed of \
+memory, not of the storage
 - the run is short (counted steps: 3, [time]): start-up weighs in the numbers
 next the reads came from the page cache: measure the storage with --cache drop, or read past the \
 cache with --set reader.odirect=true
