@@ -49,8 +49,10 @@ pub use host::Host;
 pub use metrics::{BlockTally, Split, Step, StrictTally, Window};
 pub use moment::Moment;
 pub use names::NameRule;
-pub use observer::{Generating, Level, Observer, Rates, Silent, Stepping};
-pub use outcome::{BlockOutcome, CheckpointOutcome, EpochOutcome, Outcome, RankOutcome};
+pub use observer::{Generating, Level, Observer, Pass, Rates, Silent, Stepping};
+pub use outcome::{
+    BlockOutcome, CheckpointOutcome, EpochOutcome, Outcome, RankOutcome, StorageCounts,
+};
 pub use own_results::{SCHEMA_VERSION, sample_order, semantics};
 pub use plan::{PhasePlan, Plan, Semantics};
 pub use run::{PreparedRun, Run};

@@ -1,13 +1,30 @@
 //! What rank 0 says while it trains: DLIO's log lines and the progress.
 
+use feedline_loader::Delivered;
 use feedline_ranks::Ranks;
 
 use crate::checkpoint;
-use crate::metrics::{Step, StrictTally};
+use crate::metrics::{Step, StrictTally, Window};
 use crate::moment::Moment;
-use crate::observer::{Level, Rates, Stepping};
+use crate::observer::{Level, Pass, Rates, Stepping};
 use crate::outcome::{BlockOutcome, CheckpointOutcome};
 use crate::train::Job;
+
+/// What a pass over the data has come to on one rank.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) strict: StrictTally,
+    pub(crate) samples: u64,
+    pub(crate) sample_bytes: u64,
+}
+
+impl Progress {
+    pub(crate) fn add(&mut self, step: &Step, batch: &Delivered, window: &Window) {
+        self.strict.add(step, window);
+        self.samples += batch.samples;
+        self.sample_bytes += batch.sample_bytes;
+    }
+}
 
 /// Speaks on rank 0, is silent elsewhere.
 pub(crate) struct Narrator<'a> {
@@ -28,7 +45,7 @@ impl<'a> Narrator<'a> {
             None => format!("{steps} steps expected"),
         };
         self.say(|| format!("Starting epoch {epoch}: {how}"));
-        self.step(epoch, steps, &StrictTally::default(), 0);
+        self.step(Pass::Training, epoch, steps, &Progress::default());
     }
 
     pub(crate) fn epoch_ends(&self, epoch: u32, start: &Moment, end: &Moment, steps: u64) {
@@ -84,8 +101,9 @@ impl<'a> Narrator<'a> {
         });
     }
 
-    pub(crate) fn eval_begins(&self, steps: u64) {
+    pub(crate) fn eval_begins(&self, epoch: u32, steps: u64) {
         self.say(|| format!("Starting eval - {steps} steps expected"));
+        self.step(Pass::Evaluation, epoch, steps, &Progress::default());
     }
 
     pub(crate) fn eval_ends(&self, epoch: u32, block: &BlockOutcome, batch: u64) {
@@ -100,24 +118,27 @@ impl<'a> Narrator<'a> {
             let rate = tally.eval_throughput(wall, batch) * f64::from(self.ranks);
             format!("Epoch {epoch} [Eval] Throughput (samples/second): {rate:.4}")
         });
+        if self.speaks {
+            self.job.observer.phase_ends();
+        }
     }
 
-    /// Tells the observer how the epoch goes.
-    pub(crate) fn step(&self, epoch: u32, steps: u64, so_far: &StrictTally, sample_bytes: u64) {
+    /// Tells the observer how the epoch's training or evaluation goes.
+    pub(crate) fn step(&self, pass: Pass, epoch: u32, steps: u64, so_far: &Progress) {
         if !self.speaks {
             return;
         }
-        let wall_s = so_far.split.total_ns() as f64 / 1e9;
+        let (split, step) = (&so_far.strict.split, so_far.strict.steps);
+        let wall_s = split.total_ns() as f64 / 1e9;
         let ranks = f64::from(self.ranks);
-        let batch = self.job.workload.reader.batch_size;
-        let rates = (wall_s > 0.0 && so_far.steps > 0).then(|| Rates {
-            busy_percent: 100.0 * so_far.split.compute_ns as f64 / 1e9 / wall_s,
-            samples_per_s: ranks * (so_far.steps * batch) as f64 / wall_s,
-            bytes_per_s: ranks * sample_bytes as f64 / wall_s,
-            seconds_left: wall_s / so_far.steps as f64 * (steps - so_far.steps) as f64,
+        let rates = (wall_s > 0.0 && step > 0).then(|| Rates {
+            busy_percent: 100.0 * split.compute_ns as f64 / 1e9 / wall_s,
+            samples_per_s: ranks * so_far.samples as f64 / wall_s,
+            bytes_per_s: ranks * so_far.sample_bytes as f64 / wall_s,
+            seconds_left: wall_s / step as f64 * (steps - step) as f64,
         });
-        let (step, epochs) = (so_far.steps, self.job.workload.train.epochs);
-        self.job.observer.stepping(Stepping { epoch, epochs, step, steps, rates });
+        let epochs = self.job.workload.train.epochs;
+        self.job.observer.stepping(Stepping { pass, epoch, epochs, step, steps, rates });
     }
 
     /// What DLIO says of every step on every rank at level `info`.

@@ -13,9 +13,20 @@ pub struct Generating {
     pub bytes_total: u64,
 }
 
-/// How far the training is.
+/// What the steps of an epoch are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Training.
+    Training,
+    /// The evaluation that follows it.
+    Evaluation,
+}
+
+/// How far an epoch's training or evaluation is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stepping {
+    /// Which of the two.
+    pub pass: Pass,
     /// The epoch, from 1.
     pub epoch: u32,
     /// Epochs in all.
@@ -74,7 +85,7 @@ pub trait Observer: Send + Sync {
     /// Data generation went on.
     fn generating(&self, _progress: Generating) {}
 
-    /// An epoch begins (step 0), or a step was made.
+    /// An epoch's training or evaluation begins (step 0), or a step was made.
     fn stepping(&self, _progress: Stepping) {}
 
     /// Progress of the current phase ends here.

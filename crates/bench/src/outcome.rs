@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use feedline_store::Meter;
+use feedline_store::{Meter, Op};
 
 use crate::cache::CachePolicy;
 use crate::generate::Generated;
@@ -34,6 +34,47 @@ pub struct Outcome {
     pub warnings: Vec<String>,
     /// True if the run was stopped before its end.
     pub interrupted: bool,
+}
+
+impl Outcome {
+    /// What the training readers of all ranks asked of the store.
+    pub(crate) fn meter(&self) -> Meter {
+        let mut total = Meter::default();
+        self.ranks.iter().for_each(|rank| total.merge(&rank.meter));
+        total
+    }
+
+    /// The same in the few numbers that a person wants to see.
+    pub fn storage_counts(&self) -> StorageCounts {
+        let meter = self.meter();
+        let (read, open) = (meter.op(Op::Read), meter.op(Op::Open));
+        let quantile = |q| {
+            let ns = read.latency_ns.value_at_quantile(q);
+            (read.calls > 0).then(|| ns as f64 / 1e9)
+        };
+        StorageCounts {
+            reads: read.calls,
+            read_bytes: read.bytes,
+            p50_s: quantile(0.5),
+            p99_s: quantile(0.99),
+            opens: open.calls,
+        }
+    }
+}
+
+/// What the training readers asked of the store, all ranks together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StorageCounts {
+    /// Read calls.
+    pub reads: u64,
+    /// Bytes that they moved.
+    pub read_bytes: u64,
+    /// Time that half of the reads did not exceed, in seconds.
+    pub p50_s: Option<f64>,
+    /// Time that 99 % of the reads did not exceed, in seconds.
+    pub p99_s: Option<f64>,
+    /// Open calls.
+    pub opens: u64,
 }
 
 /// One rank's part of a run.

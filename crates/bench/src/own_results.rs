@@ -1,7 +1,7 @@
 //! Feedline's own object in `summary.json`: what was run, the strict metrics, the counts.
 
 use feedline_loader::Shuffle;
-use feedline_store::{Meter, Op, OpMeter};
+use feedline_store::{Op, OpMeter};
 use serde_json::{Map, Value, json};
 
 use crate::metrics::{Split, StrictTally};
@@ -143,8 +143,7 @@ fn tally_json(kind: &str, number: u64, tally: &StrictTally) -> Value {
 
 /// What all training readers asked of the store, by operation.
 fn storage(outcome: &Outcome) -> Value {
-    let mut total = Meter::default();
-    outcome.ranks.iter().for_each(|rank| total.merge(&rank.meter));
+    let total = outcome.meter();
     Op::ALL
         .into_iter()
         .filter(|&op| total.op(op).calls > 0)

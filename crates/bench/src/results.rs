@@ -23,15 +23,16 @@ use crate::verdict::Report;
 
 const MIB: f64 = 1048576.0;
 
-/// Writes all result files of a run.
+/// Writes all result files of a run; gives what stands in `summary.json`.
 pub fn write(
     folder: &OutputFolder,
     outcome: &Outcome,
     summary: &Summary,
     report: &Report,
-) -> Result<(), BenchError> {
+) -> Result<Value, BenchError> {
+    let value = summary_json(outcome, summary, report);
     if summary.train.is_none() {
-        return Ok(()); // As DLIO: a run that only generates leaves no summary.
+        return Ok(value); // As DLIO: a run that only generates leaves no files.
     }
     for (number, rank) in outcome.ranks.iter().enumerate() {
         let output = RankOutput { outcome, rank };
@@ -40,8 +41,8 @@ pub fn write(
         folder.write(&format!("{number}_per_epoch_stats.json"), |file| write_json(file, &stats))?;
         folder.write(&format!("{number}_steps.csv"), |file| write_steps(file, rank))?;
     }
-    let value = summary_json(outcome, summary, report);
-    folder.write(SUMMARY_NAME, |file| write_json(file, &value))
+    folder.write(SUMMARY_NAME, |file| write_json(file, &value))?;
+    Ok(value)
 }
 
 /// Ends the log the way DLIO does: where the results are, the `[METRIC]` block; then what Feedline
@@ -119,7 +120,7 @@ fn phases(epoch: &EpochOutcome) -> impl Iterator<Item = (String, &BlockOutcome)>
 }
 
 /// `summary.json`.
-pub fn summary_json(outcome: &Outcome, summary: &Summary, report: &Report) -> Value {
+fn summary_json(outcome: &Outcome, summary: &Summary, report: &Report) -> Value {
     let (plan, host) = (&outcome.plan, &outcome.host);
     let samples = plan.train_files.total * plan.samples_per_file;
     let data_gib = samples as f64 * plan.nominal_sample_bytes / f64::from(1 << 30);

@@ -17,10 +17,10 @@ use crate::durations::Durations;
 use crate::error::BenchError;
 use crate::host::Host;
 use crate::journal::Journal;
-use crate::metrics::{BlockTally, Step, StrictTally, Window};
+use crate::metrics::{BlockTally, Step, Window};
 use crate::moment::Moment;
-use crate::narrator::Narrator;
-use crate::observer::Observer;
+use crate::narrator::{Narrator, Progress};
+use crate::observer::{Observer, Pass};
 use crate::outcome::{BlockOutcome, CheckpointOutcome, EpochOutcome, RankOutcome};
 use crate::plan::{PhasePlan, Plan, Semantics};
 use crate::steplog::StepLog;
@@ -71,15 +71,19 @@ pub(crate) struct Trainer<'a> {
 struct Running {
     blocks: Vec<BlockOutcome>,
     checkpoints: Vec<CheckpointOutcome>,
-    strict: StrictTally,
-    sample_bytes: u64,
-    steps: u64,
+    progress: Progress,
     /// Which of the epoch's steps DLIO's metrics count.
     window: Window,
     /// The open block: its begin, its tally and its first step in the log.
     begin: Moment,
     tally: BlockTally,
     first: u64,
+}
+
+impl Running {
+    fn steps(&self) -> u64 {
+        self.progress.strict.steps
+    }
 }
 
 impl<'a> Trainer<'a> {
@@ -156,17 +160,17 @@ impl<'a> Trainer<'a> {
         let mut running = self.train(number, steps, loader)?;
         self.ranks.barrier()?;
         if let Some(left) = &mut self.steps_left {
-            *left -= running.steps;
+            *left -= running.steps();
         }
         if self.schedule.due_after_epoch(number) && !self.stopping() {
             let label = match self.job.plan.semantics {
-                Semantics::Feedline => running.steps,
+                Semantics::Feedline => running.steps(),
                 Semantics::Dlio => steps + 1, // Q41
             };
             self.save(number, label, &mut running)?;
         }
         let train_end = Moment::now(self.job.clock);
-        self.narrator.epoch_ends(number, &start, &train_end, running.steps);
+        self.narrator.epoch_ends(number, &start, &train_end, running.steps());
         let eval = match eval_loader {
             Some(loader) if self.eval_is_due(number) => Some(self.evaluate(number, loader)?),
             _ => None,
@@ -179,8 +183,8 @@ impl<'a> Trainer<'a> {
             blocks: running.blocks,
             eval,
             checkpoints: running.checkpoints,
-            strict: running.strict,
-            sample_bytes: running.sample_bytes,
+            strict: running.progress.strict,
+            sample_bytes: running.progress.sample_bytes,
             cached_share,
             meminfo,
         })
@@ -222,7 +226,7 @@ impl<'a> Trainer<'a> {
                 Err(LoadError::Stopped) => None,
                 other => other?,
             };
-            if running.steps == steps {
+            if running.steps() == steps {
                 break;
             }
             let Some(batch) = batch else {
@@ -247,9 +251,9 @@ impl<'a> Trainer<'a> {
             let stop = news == STOP;
             step.peers_ns = self.job.clock.now() - before;
             self.record(&step, &batch, running)?;
-            self.narrator.step(epoch, steps, &running.strict, running.sample_bytes);
-            self.narrator.step_details(running.steps, &step, batch.samples);
-            let number = running.steps;
+            let number = running.steps();
+            self.narrator.step(Pass::Training, epoch, steps, &running.progress);
+            self.narrator.step_details(number, &step, batch.samples);
             if self.schedule.due_after_step(number) && !stop {
                 self.close_block(epoch, running);
                 self.save(epoch, number, running)?;
@@ -290,9 +294,7 @@ impl<'a> Trainer<'a> {
         running: &mut Running,
     ) -> Result<(), BenchError> {
         running.tally.add(step, &running.window);
-        running.strict.add(step, &running.window);
-        running.sample_bytes += batch.sample_bytes;
-        running.steps += 1;
+        running.progress.add(step, batch, &running.window);
         self.log.add(step).map_err(spool_error)
     }
 
@@ -304,9 +306,7 @@ impl<'a> Trainer<'a> {
             window: Window { expected, ..planned },
             blocks: Vec::new(),
             checkpoints: Vec::new(),
-            strict: StrictTally::default(),
-            sample_bytes: 0,
-            steps: 0,
+            progress: Progress::default(),
             begin: Moment::now(self.job.clock),
             tally: BlockTally::default(),
             first: self.log.len(),
@@ -364,8 +364,9 @@ impl<'a> Trainer<'a> {
             batches: phase.steps,
         };
         let start = Moment::now(self.job.clock);
-        self.narrator.eval_begins(phase.steps);
-        let (mut tally, first) = (BlockTally::default(), self.log.len());
+        self.narrator.eval_begins(epoch, phase.steps);
+        let (mut tally, mut progress) = (BlockTally::default(), Progress::default());
+        let first = self.log.len();
         loader.epoch(share, |batches| {
             while !self.stopping() {
                 let begin = self.job.clock.now();
@@ -380,7 +381,10 @@ impl<'a> Trainer<'a> {
                     break;
                 }
                 tally.add(&step, &phase.window);
+                progress.add(&step, &batch, &phase.window);
                 self.log.add(&step).map_err(spool_error)?;
+                self.narrator.step(Pass::Evaluation, epoch, phase.steps, &progress);
+                self.narrator.step_details(tally.steps, &step, batch.samples);
             }
             Ok::<_, BenchError>(())
         })?;

@@ -324,10 +324,6 @@ impl Store for Noting {
         self.inner.make_folder(folder)
     }
 
-    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
-        self.inner.remove_folder(folder)
-    }
-
     fn remove(&self, key: &str) -> Result<(), StoreError> {
         self.inner.remove(key)
     }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
-    CachePolicy, Existing, Level, Observer, Outcome, OutputFolder, Plan, Run, Semantics, Silent,
-    Split, Stepping, Summary,
+    CachePolicy, Existing, Level, Observer, Outcome, OutputFolder, Pass, Plan, Run, Semantics,
+    Silent, Split, Stepping, Summary,
 };
 use feedline_clock::Clock;
 use feedline_store::{Memory, Op};
@@ -275,6 +275,9 @@ fn q0_files_with_several_samples_make_all_their_steps() {
     // 6 samples a rank, each opens its file (on demand).
     let opens: Vec<_> = outcome.ranks.iter().map(|rank| rank.meter.op(Op::Open).calls).collect();
     assert_eq!(opens, [6, 6]);
+    let counts = outcome.storage_counts();
+    assert_eq!((counts.opens, counts.reads), (12, 12), "small files cost one read");
+    assert_eq!((counts.p50_s, counts.p99_s), (Some(0.0), Some(0.0)), "time stands still in reads");
 }
 
 #[test]
@@ -334,6 +337,26 @@ fn q27_evaluation_is_the_mean_and_the_sum_over_ranks() {
     let eval = evaluate(Semantics::Dlio);
     assert_eq!(eval.au_percent, [Some(50.0), Some(50.0)]);
     assert_eq!(eval.throughput, [Some(2.0), Some(1.5)]);
+}
+
+#[test]
+fn training_and_evaluation_both_tell_how_far_they_are() {
+    struct Heard(Mutex<Vec<(Pass, u32, u64, u64)>>);
+    impl Observer for Heard {
+        fn stepping(&self, progress: Stepping) {
+            let Stepping { pass, epoch, step, steps, .. } = progress;
+            self.0.lock().unwrap().push((pass, epoch, step, steps));
+        }
+    }
+    let heard = Arc::new(Heard(Mutex::default()));
+    let mut scenario = Scenario { ranks: 2, observer: Arc::clone(&heard) as _, ..Scenario::new(4) };
+    scenario.workload.workflow.evaluation = true;
+    scenario.workload.dataset.num_files_eval = 2;
+    scenario.run();
+    let (train, eval) = (Pass::Training, Pass::Evaluation);
+    let expected =
+        [(train, 1, 0, 2), (train, 1, 1, 2), (train, 1, 2, 2), (eval, 1, 0, 1), (eval, 1, 1, 1)];
+    assert_eq!(*heard.0.lock().unwrap(), expected, "rank 0 speaks, from step 0 on");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use feedline_bench::{Generating, Level, Observer, Stepping};
+use feedline_bench::{Generating, Level, Observer, Pass, Stepping};
 use feedline_report::units;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -91,14 +91,18 @@ impl Observer for Progress {
     }
 
     fn stepping(&self, progress: Stepping) {
-        let Stepping { epoch, epochs, step, steps, rates } = progress;
+        let Stepping { pass, epoch, epochs, step, steps, rates } = progress;
+        let pass = match pass {
+            Pass::Training => "epoch",
+            Pass::Evaluation => "evaluation",
+        };
         self.show(step, steps, |_| {
             let (step, steps) = (units::count(step), units::count(steps));
             let Some(rates) = rates else {
-                return format!("epoch {epoch}/{epochs}: step {step}/{steps}, waiting for data");
+                return format!("{pass} {epoch}/{epochs}: step {step}/{steps}, waiting for data");
             };
             format!(
-                "epoch {epoch}/{epochs}: step {step}/{steps}, AU {}, {:.1} samples/s, {}/s, {} left",
+                "{pass} {epoch}/{epochs}: step {step}/{steps}, AU {}, {:.1} samples/s, {}/s, {} left",
                 units::percent(rates.busy_percent),
                 rates.samples_per_s,
                 units::bytes(rates.bytes_per_s),

@@ -262,12 +262,11 @@ pub(crate) fn execute(
     let summary = Summary::new(&outcome);
     let report =
         Report::new(&request.composed.name, &request.workload, settings.quick, &outcome, &summary);
-    results::write(&folder, &outcome, &summary, &report)?;
+    let json = results::write(&folder, &outcome, &summary, &report)?;
     let name = request.workload.output.log_file.clone();
     let log = LogSettings { name, level: settings.log_level, observer };
     results::close_log(&folder, &log, &outcome, &summary, &report)?;
     Run::discard_data(&request.workload, &*data, &outcome)?;
-    let json = results::summary_json(&outcome, &summary, &report);
     Ok(Done { outcome, summary, report, json, folder: settings.out.to_owned() })
 }
 

@@ -21,5 +21,5 @@ pub mod explain;
 pub mod plan;
 pub mod workloads;
 
-pub use shown::{Shown, StorageCounts};
+pub use shown::Shown;
 pub use style::Style;

@@ -69,11 +69,6 @@ impl<S: Store> Store for Failing<S> {
         self.inner.make_folder(folder)
     }
 
-    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
-        self.strike(Op::RemoveFolder, folder)?;
-        self.inner.remove_folder(folder)
-    }
-
     fn remove(&self, key: &str) -> Result<(), StoreError> {
         self.strike(Op::Remove, key)?;
         self.inner.remove(key)

@@ -150,17 +150,6 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
-        let clean = key::folder(folder)?;
-        self.pause(Op::RemoveFolder, folder, 0, 0);
-        let below = format!("{clean}/");
-        let goes = |path: &String| clean.is_empty() || *path == clean || path.starts_with(&below);
-        let mut content = self.content();
-        content.objects.retain(|path, _| !goes(path));
-        content.folders.retain(|path| !goes(path));
-        Ok(())
-    }
-
     fn remove(&self, key: &str) -> Result<(), StoreError> {
         let clean = key::folder(key)?;
         self.pause(Op::Remove, key, 0, 0);

@@ -91,10 +91,6 @@ impl<S: Store> Store for Metered<S> {
         self.ledger.enter(Op::MakeFolder, 0, || self.inner.make_folder(folder))
     }
 
-    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
-        self.ledger.enter(Op::RemoveFolder, 0, || self.inner.remove_folder(folder))
-    }
-
     fn remove(&self, key: &str) -> Result<(), StoreError> {
         self.ledger.enter(Op::Remove, 0, || self.inner.remove(key))
     }

@@ -20,8 +20,6 @@ pub enum Op {
     List,
     /// Making a folder.
     MakeFolder,
-    /// Removing a folder.
-    RemoveFolder,
     /// Removing an object or an empty folder.
     Remove,
     /// Asking for free space or for what is in the page cache, or emptying that.
@@ -30,7 +28,7 @@ pub enum Op {
 
 impl Op {
     /// Every kind there is, in the order of the variants.
-    pub const ALL: [Op; 11] = [
+    pub const ALL: [Op; 10] = [
         Op::Open,
         Op::Stat,
         Op::Read,
@@ -39,7 +37,6 @@ impl Op {
         Op::Publish,
         Op::List,
         Op::MakeFolder,
-        Op::RemoveFolder,
         Op::Remove,
         Op::Inspect,
     ];
@@ -55,7 +52,6 @@ impl Op {
             Op::Publish => "publish",
             Op::List => "list",
             Op::MakeFolder => "make folder",
-            Op::RemoveFolder => "remove folder",
             Op::Remove => "remove",
             Op::Inspect => "inspect",
         }

@@ -133,16 +133,6 @@ impl Store for Posix {
         fs::create_dir_all(&path).map_err(|source| failed(Op::MakeFolder, &path, source))
     }
 
-    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
-        let path = self.folder_path(folder)?;
-        match fs::remove_dir_all(&path) {
-            Err(source) if source.kind() != ErrorKind::NotFound => {
-                Err(failed(Op::RemoveFolder, &path, source))
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn remove(&self, key: &str) -> Result<(), StoreError> {
         let path = self.folder_path(key)?;
         let removed = match fs::symlink_metadata(&path) {

@@ -34,9 +34,6 @@ pub trait Store: Send + Sync {
     /// Makes a folder and the folders above it, as far as they are missing.
     fn make_folder(&self, folder: &str) -> Result<(), StoreError>;
 
-    /// Removes a folder with everything in it. A folder that is not there counts as removed.
-    fn remove_folder(&self, folder: &str) -> Result<(), StoreError>;
-
     /// Removes an object, or a folder that is empty. What is not there counts as removed; a folder
     /// with something in it stays.
     fn remove(&self, key: &str) -> Result<(), StoreError>;
@@ -149,10 +146,6 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
         (**self).make_folder(folder)
-    }
-
-    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
-        (**self).remove_folder(folder)
     }
 
     fn remove(&self, key: &str) -> Result<(), StoreError> {

@@ -356,7 +356,7 @@ pub(crate) const KEYS: &[Key] = &[
         "reader.sample_order",
         choice::<SampleOrder>(),
         "auto",
-        "Order that samples are really read in; a key of Feedline's own.",
+        "Order in which samples are read, whatever the shuffle keys say; `dlio`, as `sequential`, gives each rank a block of files in their order. A key of Feedline's own.",
     ),
     idle("reader.file_access", Text, "multi", "How files are shared between ranks.", DLIO_IGNORES),
     alias(

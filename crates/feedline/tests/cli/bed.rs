@@ -8,6 +8,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+/// What a run of one rank leaves in the folder `out`.
+pub(crate) const RESULT_FILES: [&str; 10] = [
+    "out/",
+    "out/.hydra/",
+    "out/.hydra/config.yaml",
+    "out/.hydra/hydra.yaml",
+    "out/.hydra/overrides.yaml",
+    "out/0_output.json",
+    "out/0_per_epoch_stats.json",
+    "out/0_steps.csv",
+    "out/dlio.log",
+    "out/summary.json",
+];
+
 /// Eight files of one 4 KiB sample, four steps of 10 ms.
 pub(crate) const SMALL: &str = "\
 model:

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::bed::{Bed, FILE_BYTES, SMALL, blurred, ran};
+use crate::bed::{Bed, FILE_BYTES, RESULT_FILES, SMALL, blurred, ran};
 
 /// Any utilisation meets this target, whatever the machine is busy with.
 const EASY: &str = "metric.au=0";
@@ -65,21 +65,7 @@ results out/summary.json and the files of each rank beside it
     let expected: Vec<_> = data_files(8).into_iter().map(|file| (file, FILE_BYTES)).collect();
     assert_eq!(sizes(&bed, "data/"), expected);
     let out: Vec<_> = bed.tree().into_iter().filter(|path| path.starts_with("out")).collect();
-    assert_eq!(
-        out,
-        [
-            "out/",
-            "out/.hydra/",
-            "out/.hydra/config.yaml",
-            "out/.hydra/hydra.yaml",
-            "out/.hydra/overrides.yaml",
-            "out/0_output.json",
-            "out/0_per_epoch_stats.json",
-            "out/0_steps.csv",
-            "out/dlio.log",
-            "out/summary.json",
-        ]
-    );
+    assert_eq!(out, RESULT_FILES);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::process::Stdio;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, RESULT_FILES};
 
 #[test]
 fn ctrl_c_while_training_writes_what_there_is() {
@@ -27,21 +27,7 @@ fn ctrl_c_while_training_writes_what_there_is() {
     assert!(steps >= 4, "{steps}");
     assert_eq!(summary["feedline"]["steps"], steps);
     let left: Vec<_> = bed.tree().into_iter().filter(|path| path.starts_with("out/")).collect();
-    assert_eq!(
-        left,
-        [
-            "out/",
-            "out/.hydra/",
-            "out/.hydra/config.yaml",
-            "out/.hydra/hydra.yaml",
-            "out/.hydra/overrides.yaml",
-            "out/0_output.json",
-            "out/0_per_epoch_stats.json",
-            "out/0_steps.csv",
-            "out/dlio.log",
-            "out/summary.json",
-        ]
-    );
+    assert_eq!(left, RESULT_FILES);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use feedline_bench::{Cause, Generated, Host, Moment, Plan, Saves, Split, Strict,
 use feedline_workload::{BUILT_IN, Override, Source, compose, presets, resolve};
 
 use super::*;
-use crate::shown::StorageCounts;
 use crate::style::strip;
+use feedline_bench::StorageCounts;
 
 const S: u64 = 1_000_000_000;
 const NARROW: Style = Style { width: 80, color: false };
