@@ -1,6 +1,6 @@
 //! What can stop a run.
 
-use feedline_formats::EncodeError;
+use feedline_formats::{EncodeError, OptionError};
 use feedline_loader::LoadError;
 use feedline_ranks::Aborted;
 use feedline_store::StoreError;
@@ -84,6 +84,9 @@ pub enum BenchError {
         /// What happened.
         source: EncodeError,
     },
+    /// The format cannot be laid out as the workload says.
+    #[error(transparent)]
+    Options(#[from] OptionError),
     /// The store refused something.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -41,7 +41,7 @@ pub(crate) struct Generator<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) plan: &'a Plan,
     pub(crate) dataset: &'a Dataset,
-    pub(crate) format: &'static dyn Format,
+    pub(crate) format: &'a dyn Format,
     pub(crate) element: Element,
     pub(crate) seed: u64,
     pub(crate) stop: &'a AtomicBool,
@@ -138,18 +138,18 @@ impl Generator<'_> {
     fn bytes_up_to(&self, limit: u64) -> u64 {
         let mut sizes = SampleSizes::new(self.dataset);
         let files = self.files_total();
-        let mut encoded_len = |index| self.format.encoded_len(&self.spec(index, sizes.next_dims()));
-        let first = encoded_len(0);
+        let mut size = |index| self.format.size(&self.spec(index, sizes.next_dims())).bytes();
+        let first = size(0);
         if SampleSizes::new(self.dataset).is_uniform() {
             // A synthetic file holds its own number, so the last one is the longest.
-            return first.max(encoded_len(files - 1)).saturating_mul(files);
+            return first.max(size(files - 1)).saturating_mul(files);
         }
         let mut sum = first;
         for index in 1..files {
             if sum > limit || self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            sum = sum.saturating_add(encoded_len(index));
+            sum = sum.saturating_add(size(index));
         }
         sum
     }
@@ -184,8 +184,9 @@ impl Generator<'_> {
         let content = Content::new(self.seed, file.index);
         match self.format.encode(file, &content, &mut sink) {
             Ok(()) => {
+                let written = sink.writer.written();
                 sink.writer.publish(Durability::None)?;
-                Ok(Some(self.format.encoded_len(file)))
+                Ok(Some(written))
             }
             Err(_) if self.stop.load(Ordering::Relaxed) => Ok(None),
             Err(source) => Err(BenchError::Generate { file: self.store.locate(&key), source }),

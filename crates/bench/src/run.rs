@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::Clock;
-use feedline_formats::{Element, FileSpec, Format};
+use feedline_formats::{Element, FileSize, FileSpec, Format};
 use feedline_loader::{DataSet, FileNames as _};
 use feedline_ranks::{Ranks, ThreadRank};
 use feedline_store::{Kind, Store};
@@ -61,7 +61,7 @@ pub struct Run {
 /// A run that has passed every check; nothing has been written yet.
 pub struct PreparedRun {
     run: Run,
-    format: &'static dyn Format,
+    format: Arc<dyn Format>,
     element: Element,
     /// The files to read, if they are there already.
     found: Option<Found>,
@@ -161,7 +161,7 @@ impl PreparedRun {
                 journal.plain(Level::Warning, &notice);
                 self.run.warnings.push(notice);
             }
-            ranks = self.run.train(self.format, found, journal, out)?;
+            ranks = self.run.train(Arc::clone(&self.format), found, journal, out)?;
         }
         Ok((generated, ranks))
     }
@@ -171,7 +171,7 @@ impl PreparedRun {
         let dims = SampleSizes::new(&self.run.workload.dataset).next_dims();
         let samples = self.run.plan.samples_per_file;
         let spec = FileSpec { dims, samples, element: self.element, index: 0 };
-        let expected = self.format.encoded_len(&spec);
+        let FileSize::Exact(expected) = self.format.size(&spec) else { return Ok(None) };
         let mut key = String::new();
         found.names.write_key(0, &mut key);
         let size = self.run.data.open(&key)?.len()?;
@@ -191,7 +191,7 @@ impl PreparedRun {
             store: &*self.run.data,
             plan: &self.run.plan,
             dataset: &self.run.workload.dataset,
-            format: self.format,
+            format: &*self.format,
             element: self.element,
             seed: u64::from(self.run.workload.train.seed),
             stop: &self.run.stop,
@@ -247,7 +247,7 @@ impl Run {
 
     fn train(
         &mut self,
-        format: &'static dyn Format,
+        format: Arc<dyn Format>,
         found: Found,
         journal: &Journal,
         out: &Path,
@@ -260,7 +260,7 @@ impl Run {
         }
         let data_set = |found: Discovered| {
             let (store, stop) = (Arc::clone(&self.data), Arc::clone(&self.stop));
-            DataSet { store, names: found.names, format, stop }
+            DataSet { store, names: found.names, format: Arc::clone(&format), stop }
         };
         let train_data = data_set(found.train);
         let eval_data = found.eval.map(data_set);

@@ -1,7 +1,9 @@
 //! What this version can run, said before anything is written.
 
-use feedline_formats::{Element, Format};
-use feedline_workload::{Compression, DataLoader, ReadType, Workload};
+use std::sync::Arc;
+
+use feedline_formats::{Compression as Packing, Element, Format, Options};
+use feedline_workload::{DataLoader, ReadType, Workload};
 
 use crate::error::BenchError;
 
@@ -17,7 +19,7 @@ pub(crate) fn element(workload: &Workload) -> Result<Element, BenchError> {
 }
 
 /// The format, if everything that the workload asks for can be done.
-pub(crate) fn format(workload: &Workload) -> Result<&'static dyn Format, BenchError> {
+pub(crate) fn format(workload: &Workload) -> Result<Arc<dyn Format>, BenchError> {
     let reader = &workload.reader;
     let storage = workload.storage.storage_type;
     let model = &workload.model;
@@ -49,11 +51,6 @@ pub(crate) fn format(workload: &Workload) -> Result<&'static dyn Format, BenchEr
             "samples are read on demand (on_demand)",
         ),
         (
-            workload.dataset.compression != Compression::None,
-            format!("`dataset.compression: {}`", workload.dataset.compression.as_str()),
-            "data is written and read uncompressed (none)",
-        ),
-        (
             reader.reader_classname.is_some()
                 || reader.data_loader_classname.is_some()
                 || workload.checkpoint.checkpoint_mechanism_classname.is_some(),
@@ -67,12 +64,27 @@ pub(crate) fn format(workload: &Workload) -> Result<&'static dyn Format, BenchEr
     }
 }
 
-fn known_format(workload: &Workload) -> Result<&'static dyn Format, BenchError> {
+fn known_format(workload: &Workload) -> Result<Arc<dyn Format>, BenchError> {
     let name = workload.dataset.format.as_str();
-    feedline_formats::find(name).ok_or_else(|| {
-        let known: Vec<_> = feedline_formats::FORMATS.iter().map(|format| format.name()).collect();
+    let entry = feedline_formats::find(name).ok_or_else(|| {
+        let known: Vec<_> = feedline_formats::FORMATS.iter().map(|format| format.name).collect();
         unsupported(format!("`dataset.format: {name}`"), format!("formats: {}", known.join(", ")))
-    })
+    })?;
+    Ok((entry.build)(&options(workload)).map(Arc::from)?)
+}
+
+/// What the workload says about the layout of its files.
+fn options(workload: &Workload) -> Options {
+    let dataset = &workload.dataset;
+    let packing = Packing::parse(dataset.compression.as_str());
+    Options {
+        compression: packing.expect("both crates know DLIO's words"),
+        level: dataset.compression_level,
+        datasets: dataset.hdf5.num_dset_per_record,
+        chunk_dims: dataset.hdf5.chunk_dims.clone(),
+        max_shape: dataset.hdf5.max_shape.clone(),
+        explicit_dims: !dataset.record_dims.is_empty(),
+    }
 }
 
 fn unsupported(what: String, instead: impl Into<String>) -> BenchError {

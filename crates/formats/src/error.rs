@@ -19,6 +19,24 @@ pub enum EncodeError {
         /// The sink's own words.
         source: StreamError,
     },
+    /// An encoder gave up.
+    #[error("{format}: cannot be encoded at byte {offset}")]
+    Coding {
+        /// The format.
+        format: &'static str,
+        /// Bytes of the file that were written before.
+        offset: u64,
+        /// The encoder's own words.
+        source: StreamError,
+    },
+    /// The samples do not go into a file of this format.
+    #[error("{format}: {what}")]
+    Layout {
+        /// The format.
+        format: &'static str,
+        /// What does not fit, and the limit.
+        what: String,
+    },
     /// The file's size does not fit 64 bits.
     #[error("file of {samples} samples of {dims:?} elements is larger than 2^64 bytes")]
     TooLarge {
@@ -180,6 +198,78 @@ pub enum DecodeError {
         index: u64,
         /// Samples in the file.
         samples: u64,
+    },
+    /// A file of another kind.
+    #[error("not {format}: expected {expected} at byte {offset}, found {found:02x?}")]
+    Foreign {
+        /// What the file should be, with its article where it has one.
+        format: &'static str,
+        /// Where it shows.
+        offset: u64,
+        /// What should stand there.
+        expected: &'static str,
+        /// The bytes that stand there, eight at most.
+        found: Vec<u8>,
+    },
+    /// A field of the file cannot have the value that it has.
+    #[error("{format}: expected {expected} at byte {offset}, found {found}")]
+    Field {
+        /// The format.
+        format: &'static str,
+        /// Where the field stands.
+        offset: u64,
+        /// What should stand there.
+        expected: &'static str,
+        /// What stands there, in words.
+        found: String,
+    },
+    /// The bytes are not those that were written.
+    #[error("{format}: {what} at byte {offset} has checksum {found:08x}, expected {expected:08x}")]
+    Checksum {
+        /// The format.
+        format: &'static str,
+        /// What was damaged.
+        what: &'static str,
+        /// Where it begins.
+        offset: u64,
+        /// Checksum in the file.
+        expected: u32,
+        /// Checksum of the bytes that were read.
+        found: u32,
+    },
+    /// Something that the format allows and Feedline does not read.
+    #[error("{format}: {feature} at byte {offset} is not supported")]
+    Feature {
+        /// The format.
+        format: &'static str,
+        /// What it is.
+        feature: String,
+        /// Where it stands.
+        offset: u64,
+    },
+    /// A decoder gave up.
+    #[error("{format}: data at byte {offset} cannot be decoded")]
+    Coding {
+        /// The format.
+        format: &'static str,
+        /// Where the data that it was given begins.
+        offset: u64,
+        /// The decoder's own words.
+        source: StreamError,
+    },
+    /// What the file announces is out of all proportion to its size.
+    #[error("{format}: {what} at byte {offset} would take {needed} bytes, the limit is {limit}")]
+    TooMuch {
+        /// The format.
+        format: &'static str,
+        /// What it is.
+        what: &'static str,
+        /// Where it is announced.
+        offset: u64,
+        /// Bytes it would take.
+        needed: u64,
+        /// Bytes it may take.
+        limit: u64,
     },
     /// The caller's buffer cannot hold a header or directory.
     #[error("buffer of {found} bytes is too small for {needed} bytes at byte {offset}")]

@@ -1,6 +1,6 @@
 //! The seam between formats and everyone else: what a format promises and what it is given.
 
-use crate::{Content, DecodeError, Element, EncodeError, StreamError};
+use crate::{Content, DecodeError, Element, EncodeError, Scratch, StreamError};
 
 /// The part of a file that [`Sink::patch`] may still change after later bytes were written.
 pub const HEAD_BYTES: usize = 4096;
@@ -12,15 +12,29 @@ pub const HEAD_BYTES: usize = 4096;
 /// than pieces of 256 KiB).
 pub const PIECE_BYTES: usize = 128 * 1024;
 
-/// A sample format: how a file of it is laid out, how a sample is found in it.
-pub trait Format: Sync {
-    /// The name in workload files; also the extension of a file's name.
+/// A sample format with its options: how a file of it is laid out, how a sample is found in it.
+pub trait Format: Send + Sync {
+    /// The name in workload files.
     fn name(&self) -> &'static str;
 
-    /// The exact size of the encoded file; `u64::MAX` if 64 bits cannot hold it.
-    fn encoded_len(&self, file: &FileSpec) -> u64;
+    /// What the name of a file ends with, without the dot.
+    fn extension(&self) -> &'static str {
+        self.name()
+    }
 
-    /// Writes the whole file: exactly [`encoded_len`](Format::encoded_len) bytes.
+    /// Files that go with every data file.
+    fn companions(&self) -> &'static [Companion] {
+        &[]
+    }
+
+    /// How much of a file its reader goes through for one sample.
+    fn access(&self) -> Access;
+
+    /// The size of the encoded file.
+    fn size(&self, file: &FileSpec) -> FileSize;
+
+    /// Writes the whole file, front to back, never holding more of it than a piece or two (for
+    /// compressed formats: than what is compressed as one).
     fn encode(
         &self,
         file: &FileSpec,
@@ -28,17 +42,124 @@ pub trait Format: Sync {
         sink: &mut dyn Sink,
     ) -> Result<(), EncodeError>;
 
-    /// Reads one sample the way the framework's reader would, so whole-file formats read all of it.
-    ///
-    /// Every byte passes through `scratch` and is dropped. It must hold the file's headers, so
-    /// [`PIECE_BYTES`] is a good size; where its address and size are multiples of 4096, all reads of
-    /// a large file but its ends are aligned too.
-    fn read_sample(
+    /// Writes a companion of the file, one of [`companions`](Format::companions).
+    fn encode_companion(
+        &self,
+        _which: &Companion,
+        _file: &FileSpec,
+        _sink: &mut dyn Sink,
+    ) -> Result<(), EncodeError> {
+        Ok(())
+    }
+
+    /// Opens a file the way the framework's reader would: reads what must be known before a sample
+    /// can be found. Formats that are read whole have nothing to do here.
+    fn open(
         &self,
         source: &mut dyn Source,
+        scratch: &mut Scratch,
+    ) -> Result<Box<dyn Opened>, DecodeError>;
+}
+
+/// A file that has been opened, which always comes back with the source it was opened from.
+pub trait Opened: Send {
+    /// Reads one sample the way the framework's reader would, decoding included, and drops it.
+    fn read(
+        &mut self,
+        source: &mut dyn Source,
         index: u64,
-        scratch: &mut [u8],
+        scratch: &mut Scratch,
     ) -> Result<SampleRead, DecodeError>;
+
+    /// Adds the stretches of the file that hold the sample, for who reads bytes and decodes nothing.
+    /// Formats that are read whole have one, from 0 to the end.
+    fn locate(
+        &mut self,
+        _source: &mut dyn Source,
+        _index: u64,
+        _scratch: &mut Scratch,
+        stretches: &mut Vec<Stretch>,
+    ) -> Result<(), DecodeError> {
+        stretches.push(Stretch::WHOLE);
+        Ok(())
+    }
+}
+
+/// How much of a file its reader goes through for one sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// All of it, whichever sample is asked for.
+    Whole,
+    /// The sample, after a look at what leads to it.
+    Sample,
+    /// The sample, by an index that the reader gets once and keeps.
+    Indexed,
+    /// Nothing: samples cost no storage.
+    Nothing,
+}
+
+/// A file that goes with a data file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Companion {
+    /// What is appended to the data file's name.
+    pub suffix: &'static str,
+    /// Where it stands.
+    pub place: Place,
+}
+
+impl Companion {
+    /// The key of the companion of the data file `key`, which begins with `train/` or `valid/`.
+    pub fn key(&self, key: &str) -> String {
+        match self.place {
+            Place::Beside => format!("{key}{}", self.suffix),
+            Place::IndexFolder => {
+                let (folder, _) = key.split_once('/').unwrap_or(("", key));
+                let name = key.rsplit('/').next().unwrap_or(key);
+                format!("index/{folder}/{name}{}", self.suffix)
+            }
+        }
+    }
+}
+
+/// Where a companion stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In the folder of the data file.
+    Beside,
+    /// In the folder `index/train` or `index/valid` of the data set, without sub-folders.
+    IndexFolder,
+}
+
+/// The size of a file before it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileSize {
+    /// Exactly so many bytes; `u64::MAX` if 64 bits cannot hold it.
+    Exact(u64),
+    /// About so many: it depends on how well the content compresses or prints.
+    About(u64),
+}
+
+impl FileSize {
+    /// The number of bytes, exact or not.
+    pub fn bytes(self) -> u64 {
+        match self {
+            FileSize::Exact(bytes) | FileSize::About(bytes) => bytes,
+        }
+    }
+}
+
+/// Bytes of a file that belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// Where they begin.
+    pub offset: u64,
+    /// How many there are; `None` means up to the end of the file.
+    pub len: Option<u64>,
+}
+
+impl Stretch {
+    /// All of a file.
+    pub const WHOLE: Stretch = Stretch { offset: 0, len: None };
 }
 
 /// What a file of a data set holds.
@@ -62,6 +183,12 @@ impl FileSpec {
             .iter()
             .chain([&self.samples, &per_element])
             .try_fold(1u64, |product, &factor| product.checked_mul(factor))
+    }
+
+    /// Size of one sample, or `None` if 64 bits cannot hold it.
+    pub fn sample_bytes(&self) -> Option<u64> {
+        let per_element = self.element.size_bytes();
+        self.dims.iter().try_fold(per_element, |product, &factor| product.checked_mul(factor))
     }
 
     /// The shape of the file's array: the sample axis comes last, as DLIO writes it.
@@ -111,6 +238,11 @@ pub trait Source {
     fn piece_bytes(&self) -> usize {
         PIECE_BYTES
     }
+
+    /// Opens a companion of the file.
+    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
+        Err(format!("a file in memory has no companion {}", which.suffix).into())
+    }
 }
 
 /// Collects the file in memory.
@@ -145,5 +277,19 @@ impl Source for &[u8] {
             None => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn companions_stand_beside_or_in_the_index_folder() {
+        let beside = Companion { suffix: ".off.idx", place: Place::Beside };
+        assert_eq!(beside.key("train/0/a.bin"), "train/0/a.bin.off.idx");
+        let apart = Companion { suffix: ".idx", place: Place::IndexFolder };
+        assert_eq!(apart.key("train/img_0_of_8.tfrecord"), "index/train/img_0_of_8.tfrecord.idx");
+        assert_eq!(apart.key("valid/3/a.tfrecord"), "index/valid/a.tfrecord.idx");
     }
 }

@@ -9,25 +9,48 @@ mod content;
 mod element;
 mod error;
 mod format;
+mod options;
+mod scratch;
+mod window;
+mod writer;
+
 mod npy;
 mod npy_header;
 mod npz;
 mod synthetic;
-mod window;
-mod writer;
 mod zip;
+
+#[cfg(test)]
+mod trial;
 
 pub use content::Content;
 pub use element::Element;
 pub use error::{DecodeError, EncodeError, Method, StreamError};
-pub use format::{FileSpec, Format, HEAD_BYTES, PIECE_BYTES, SampleRead, Sink, Source};
+pub use format::{
+    Access, Companion, FileSize, FileSpec, Format, HEAD_BYTES, Opened, PIECE_BYTES, Place,
+    SampleRead, Sink, Source, Stretch,
+};
+pub use options::{Compression, OptionError, Options};
+pub use scratch::{Piece, Scratch};
+
+/// A format by name, to be given its options.
+pub struct Entry {
+    /// The name in workload files.
+    pub name: &'static str,
+    /// Makes the format, unless it cannot be laid out as the options say.
+    pub build: fn(&Options) -> Result<Box<dyn Format>, OptionError>,
+}
 
 /// Every sample format there is.
-pub static FORMATS: &[&dyn Format] = &[&npz::Npz, &npy::Npy, &synthetic::Synthetic];
+pub static FORMATS: &[Entry] = &[
+    Entry { name: "npz", build: npz::build },
+    Entry { name: "npy", build: npy::build },
+    Entry { name: "synthetic", build: synthetic::build },
+];
 
 /// The format that workload files call `name`.
-pub fn find(name: &str) -> Option<&'static dyn Format> {
-    FORMATS.iter().copied().find(|format| format.name() == name)
+pub fn find(name: &str) -> Option<&'static Entry> {
+    FORMATS.iter().find(|entry| entry.name == name)
 }
 
 #[cfg(test)]
@@ -36,8 +59,10 @@ mod tests {
 
     #[test]
     fn formats_are_found_by_their_workload_name() {
-        for name in ["npz", "npy", "synthetic"] {
-            assert_eq!(find(name).map(Format::name), Some(name));
+        for entry in FORMATS {
+            let format = (entry.build)(&Options::default()).unwrap();
+            assert_eq!(format.name(), entry.name);
+            assert_eq!(find(entry.name).map(|found| found.name), Some(entry.name));
         }
         assert!(find("NPZ").is_none());
     }

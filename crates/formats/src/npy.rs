@@ -3,19 +3,33 @@
 use crate::npy_header::{self, Header};
 use crate::window::Window;
 use crate::writer::Writer;
-use crate::{Content, DecodeError, EncodeError, FileSpec, Format, SampleRead, Sink, Source};
+use crate::{
+    Access, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, OptionError,
+    Options, SampleRead, Scratch, Sink, Source,
+};
 
 /// The format `npy`.
 pub(crate) struct Npy;
+
+/// The format; it has no options.
+pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
+    options.check_compression("npy", &[])?;
+    Ok(Box::new(Npy))
+}
 
 impl Format for Npy {
     fn name(&self) -> &'static str {
         "npy"
     }
 
-    fn encoded_len(&self, file: &FileSpec) -> u64 {
+    fn access(&self) -> Access {
+        Access::Whole
+    }
+
+    fn size(&self, file: &FileSpec) -> FileSize {
         let header = npy_header::of_samples(file).len() as u64;
-        file.payload_bytes().map_or(u64::MAX, |payload| payload.saturating_add(header))
+        let size = file.payload_bytes().map_or(u64::MAX, |payload| payload.saturating_add(header));
+        FileSize::Exact(size)
     }
 
     fn encode(
@@ -30,13 +44,23 @@ impl Format for Npy {
         writer.generate(payload, |at, space| content.fill(file.element, at, space))
     }
 
-    fn read_sample(
+    fn open(
         &self,
+        _source: &mut dyn Source,
+        _scratch: &mut Scratch,
+    ) -> Result<Box<dyn Opened>, DecodeError> {
+        Ok(Box::new(Npy))
+    }
+}
+
+impl Opened for Npy {
+    fn read(
+        &mut self,
         source: &mut dyn Source,
         index: u64,
-        scratch: &mut [u8],
+        scratch: &mut Scratch,
     ) -> Result<SampleRead, DecodeError> {
-        let mut window = Window::new(source, scratch)?;
+        let mut window = Window::new(source, &mut scratch.piece)?;
         let prefix = window.prefix(0)?;
         let header_len = npy_header::header_len(prefix, 0)?;
         let header = npy_header::parse(window.exactly(0, header_len)?, 0)?;
@@ -63,20 +87,18 @@ pub(crate) fn found(header: &Header, file_bytes: u64) -> SampleRead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Element;
+    use crate::{Element, trial};
 
     fn spec(dims: &[u64], samples: u64, element: Element) -> FileSpec {
         FileSpec { dims: dims.to_vec(), samples, element, index: 0 }
     }
 
     fn encoded(file: &FileSpec) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        Npy.encode(file, &Content::new(1, 2), &mut bytes).unwrap();
-        bytes
+        trial::encoded(&Npy, file)
     }
 
-    fn read(mut bytes: &[u8], index: u64) -> Result<SampleRead, DecodeError> {
-        Npy.read_sample(&mut bytes, index, &mut vec![0; 1000])
+    fn read(bytes: &[u8], index: u64) -> Result<SampleRead, DecodeError> {
+        trial::read(&Npy, bytes, index, 1000)
     }
 
     #[test]
@@ -85,7 +107,7 @@ mod tests {
             for (dims, samples) in [(&[50, 50][..], 1), (&[3], 7), (&[2, 3, 4], 2), (&[], 5)] {
                 let file = spec(dims, samples, element);
                 let bytes = encoded(&file);
-                assert_eq!(bytes.len() as u64, Npy.encoded_len(&file));
+                assert_eq!(Npy.size(&file), FileSize::Exact(bytes.len() as u64));
                 let found = read(&bytes, samples - 1).unwrap();
                 let expected = SampleRead {
                     bytes: dims.iter().product::<u64>() * element.size_bytes(),
@@ -141,14 +163,14 @@ mod tests {
     #[test]
     fn a_header_larger_than_the_buffer_is_an_error() {
         let bytes = encoded(&spec(&[5], 2, Element::UInt8));
-        let error = Npy.read_sample(&mut &bytes[..], 0, &mut [0; 100]).unwrap_err();
+        let error = trial::read(&Npy, &bytes, 0, 100).unwrap_err();
         assert_eq!(error.to_string(), "buffer of 100 bytes is too small for 128 bytes at byte 0");
     }
 
     #[test]
     fn a_file_too_large_to_describe_is_refused() {
         let file = spec(&[1 << 40, 1 << 40], 1, Element::UInt8);
-        assert_eq!(Npy.encoded_len(&file), u64::MAX);
+        assert_eq!(Npy.size(&file), FileSize::Exact(u64::MAX));
         let error = Npy.encode(&file, &Content::new(0, 0), &mut Vec::new()).unwrap_err();
         assert!(matches!(error, EncodeError::TooLarge { .. }));
     }

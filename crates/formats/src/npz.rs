@@ -10,7 +10,8 @@ use crate::window::Window;
 use crate::writer::Writer;
 use crate::zip::{self, Member, Written};
 use crate::{
-    Content, DecodeError, Element, EncodeError, FileSpec, Format, SampleRead, Sink, Source,
+    Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
+    OptionError, Options, SampleRead, Scratch, Sink, Source,
 };
 
 const SAMPLES: &str = "x.npy";
@@ -19,15 +20,25 @@ const LABELS: &str = "y.npy";
 /// The format `npz`.
 pub(crate) struct Npz;
 
+/// The format, stored.
+pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
+    options.check_compression("npz", &[])?;
+    Ok(Box::new(Npz))
+}
+
 impl Format for Npz {
     fn name(&self) -> &'static str {
         "npz"
     }
 
-    fn encoded_len(&self, file: &FileSpec) -> u64 {
-        let Some(layout) = Layout::of(file) else { return u64::MAX };
+    fn access(&self) -> Access {
+        Access::Whole
+    }
+
+    fn size(&self, file: &FileSpec) -> FileSize {
+        let Some(layout) = Layout::of(file) else { return FileSize::Exact(u64::MAX) };
         let directory = zip::directory(&layout.members(0, 0), layout.directory_at);
-        layout.directory_at.saturating_add(directory.len() as u64)
+        FileSize::Exact(layout.directory_at.saturating_add(directory.len() as u64))
     }
 
     fn encode(
@@ -57,13 +68,23 @@ impl Format for Npz {
         writer.put(&zip::directory(&[x, y], layout.directory_at))
     }
 
-    fn read_sample(
+    fn open(
         &self,
+        _source: &mut dyn Source,
+        _scratch: &mut Scratch,
+    ) -> Result<Box<dyn Opened>, DecodeError> {
+        Ok(Box::new(Npz))
+    }
+}
+
+impl Opened for Npz {
+    fn read(
+        &mut self,
         source: &mut dyn Source,
         index: u64,
-        scratch: &mut [u8],
+        scratch: &mut Scratch,
     ) -> Result<SampleRead, DecodeError> {
-        let mut window = Window::new(source, scratch)?;
+        let mut window = Window::new(source, &mut scratch.piece)?;
         let header = read_samples(&mut window, index, |_| ())?;
         Ok(crate::npy::found(&header, window.pulled()))
     }

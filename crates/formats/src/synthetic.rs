@@ -1,18 +1,31 @@
 //! `synthetic`: files that exist so that they can be counted, samples that cost no storage at all.
 
 use crate::writer::Writer;
-use crate::{Content, DecodeError, EncodeError, FileSpec, Format, SampleRead, Sink, Source};
+use crate::{
+    Access, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, OptionError,
+    Options, SampleRead, Scratch, Sink, Source, Stretch,
+};
 
 /// The format `synthetic`.
 pub(crate) struct Synthetic;
+
+/// The format; it has no options.
+pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
+    options.check_compression("synthetic", &[])?;
+    Ok(Box::new(Synthetic))
+}
 
 impl Format for Synthetic {
     fn name(&self) -> &'static str {
         "synthetic"
     }
 
-    fn encoded_len(&self, file: &FileSpec) -> u64 {
-        file.index.to_string().len() as u64
+    fn access(&self) -> Access {
+        Access::Nothing
+    }
+
+    fn size(&self, file: &FileSpec) -> FileSize {
+        FileSize::Exact(file.index.to_string().len() as u64)
     }
 
     fn encode(
@@ -24,20 +37,40 @@ impl Format for Synthetic {
         Writer::new(sink).put(file.index.to_string().as_bytes())
     }
 
-    fn read_sample(
+    fn open(
         &self,
         _source: &mut dyn Source,
+        _scratch: &mut Scratch,
+    ) -> Result<Box<dyn Opened>, DecodeError> {
+        Ok(Box::new(Synthetic))
+    }
+}
+
+impl Opened for Synthetic {
+    fn read(
+        &mut self,
+        _source: &mut dyn Source,
         _index: u64,
-        _scratch: &mut [u8],
+        _scratch: &mut Scratch,
     ) -> Result<SampleRead, DecodeError> {
         Ok(SampleRead { bytes: 0, file_bytes: 0, samples: 0, element: None })
+    }
+
+    fn locate(
+        &mut self,
+        _source: &mut dyn Source,
+        _index: u64,
+        _scratch: &mut Scratch,
+        _stretches: &mut Vec<Stretch>,
+    ) -> Result<(), DecodeError> {
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Element;
+    use crate::{Element, trial};
 
     #[test]
     fn the_file_contains_its_list_index_and_reading_touches_nothing() {
@@ -45,10 +78,9 @@ mod tests {
         let mut file = Vec::new();
         Synthetic.encode(&spec, &Content::new(1, 1024), &mut file).unwrap();
         assert_eq!(file, b"1024");
-        assert_eq!(Synthetic.encoded_len(&spec), 4);
+        assert_eq!(Synthetic.size(&spec), FileSize::Exact(4));
 
-        let nothing: &mut &[u8] = &mut &[][..];
-        let read = Synthetic.read_sample(nothing, 7, &mut []).unwrap();
+        let read = trial::read(&Synthetic, &[], 7, 0).unwrap();
         assert_eq!((read.bytes, read.file_bytes), (0, 0));
     }
 }

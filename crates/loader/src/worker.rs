@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
-use feedline_formats::{DecodeError, Format, Source, StreamError};
-use feedline_store::{
-    AlignedBuf, DIRECT_READ_BYTES, Meter, Metered, Object, Progress, Store, StoreError,
-};
+use feedline_formats::{Companion, DecodeError, Format, Scratch, Source, StreamError};
+use feedline_store::{DIRECT_READ_BYTES, Meter, Metered, Object, Progress, Store, StoreError};
 
 use crate::{EpochShare, SampleId};
 
@@ -31,7 +29,7 @@ pub struct DataSet {
     /// Their names.
     pub names: Arc<dyn FileNames>,
     /// Their format.
-    pub format: &'static dyn Format,
+    pub format: Arc<dyn Format>,
     /// Ends reading between two samples.
     pub stop: Arc<AtomicBool>,
 }
@@ -90,7 +88,7 @@ pub(crate) struct Worker {
     store: Metered<Arc<dyn Store>>,
     progress: Arc<Progress>,
     meter: Meter,
-    scratch: AlignedBuf,
+    scratch: Scratch,
     key: String,
 }
 
@@ -104,7 +102,7 @@ impl Worker {
             progress: store.progress(),
             store,
             meter: Meter::default(),
-            scratch: AlignedBuf::new(SCRATCH_BYTES),
+            scratch: Scratch::new(SCRATCH_BYTES),
             key: String::new(),
         }
     }
@@ -151,7 +149,9 @@ impl Worker {
         self.key.clear();
         self.data.names.write_key(sample.file, &mut self.key);
         let mut file = LazyFile { store: &self.store, key: &self.key, object: None };
-        match self.data.format.read_sample(&mut file, sample.index, &mut self.scratch) {
+        let opened = self.data.format.open(&mut file, &mut self.scratch);
+        let read = opened.and_then(|mut it| it.read(&mut file, sample.index, &mut self.scratch));
+        match read {
             Ok(read) => Ok(read.bytes),
             Err(source) => Err(LoadError::Sample {
                 file: self.data.store.locate(&self.key),
@@ -186,6 +186,31 @@ impl Source for LazyFile<'_> {
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
         Ok(self.object()?.read_exact_at(offset, buf)?)
+    }
+
+    fn piece_bytes(&self) -> usize {
+        self.store.read_bytes()
+    }
+
+    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
+        let object = self.store.open(&which.key(self.key))?;
+        Ok(Box::new(CompanionFile { store: self.store, object }))
+    }
+}
+
+/// A companion of a data file.
+struct CompanionFile<'a> {
+    store: &'a Metered<Arc<dyn Store>>,
+    object: Box<dyn Object>,
+}
+
+impl Source for CompanionFile<'_> {
+    fn len(&mut self) -> Result<u64, StreamError> {
+        Ok(self.object.len()?)
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+        Ok(self.object.read_exact_at(offset, buf)?)
     }
 
     fn piece_bytes(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use feedline_clock::Clock;
-use feedline_formats::{Content, Element, FileSpec, find};
+use feedline_formats::{Content, Element, FileSpec, Format, Options, find};
 use feedline_loader::{
     DataSet, EpochOrder, EpochShare, FileNames, LoadError, SampleSpace, Shuffle, TorchConfig,
     TorchLoader,
@@ -36,7 +36,7 @@ fn data(clock: &Clock, files: u64, open_s: fn(u64) -> u64) -> (DataSet, Opens) {
         noted.lock().unwrap().push((time.now() / S, file));
         open_s(file) * S
     });
-    let format = find("npy").unwrap();
+    let format: Arc<dyn Format> = (find("npy").unwrap().build)(&Options::default()).unwrap().into();
     for index in 0..files {
         let spec = FileSpec { dims: vec![8, 8], samples: 1, element: Element::UInt8, index };
         let mut bytes = Vec::new();

@@ -1,7 +1,7 @@
 //! Round trips, files of NumPy, and every way in which a small archive can be damaged.
 
 use super::*;
-use crate::{PIECE_BYTES, StreamError};
+use crate::{PIECE_BYTES, StreamError, trial};
 
 const NEW_PYTHON: &[u8] = include_bytes!("../../golden/new-python.npz");
 
@@ -10,9 +10,7 @@ fn spec(dims: &[u64], samples: u64, element: Element) -> FileSpec {
 }
 
 fn encoded(file: &FileSpec) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    Npz.encode(file, &Content::new(1, 2), &mut bytes).unwrap();
-    bytes
+    trial::encoded(&Npz, file)
 }
 
 /// Header and bytes of `x`, read through a buffer of that size.
@@ -45,13 +43,17 @@ impl Source for Noting<'_> {
     }
 }
 
+fn read_noting(source: &mut Noting<'_>, piece_bytes: usize) -> SampleRead {
+    Npz.read(source, 0, &mut Scratch::new(piece_bytes)).unwrap()
+}
+
 #[test]
 fn what_is_written_is_found_again() {
     for element in Element::ALL {
         for (dims, samples) in [(&[50, 50][..], 1), (&[3], 7), (&[2, 3, 4], 2), (&[], 1000)] {
             let file = spec(dims, samples, element);
             let bytes = encoded(&file);
-            assert_eq!(bytes.len() as u64, Npz.encoded_len(&file));
+            assert_eq!(Npz.size(&file), FileSize::Exact(bytes.len() as u64));
             for scratch_len in [300, 1024, 4096, 1 << 20] {
                 let (header, data) = read(&bytes, scratch_len).unwrap();
                 assert_eq!((header.element, header.samples), (element, samples));
@@ -59,7 +61,7 @@ fn what_is_written_is_found_again() {
                 Content::new(1, 2).fill(element, 0, &mut content);
                 assert_eq!(data[header.len as usize..], content);
             }
-            let found = Npz.read_sample(&mut &bytes[..], samples - 1, &mut [0; 4096]).unwrap();
+            let found = trial::read(&Npz, &bytes, samples - 1, 4096).unwrap();
             assert_eq!(found.bytes, dims.iter().product::<u64>() * element.size_bytes());
             assert_eq!((found.samples, found.element), (samples, Some(element)));
         }
@@ -130,8 +132,14 @@ fn files_that_cannot_be_read_say_why() {
 #[test]
 fn a_sample_the_file_does_not_have_is_refused() {
     let bytes = encoded(&spec(&[5], 2, Element::UInt8));
-    let error = Npz.read_sample(&mut &bytes[..], 2, &mut [0; 4096]).unwrap_err();
+    let error = trial::read(&Npz, &bytes, 2, 4096).unwrap_err();
     assert!(matches!(error, DecodeError::SampleIndex { offset: 183, index: 2, samples: 2 }));
+}
+
+#[test]
+fn a_sample_takes_the_whole_file() {
+    let bytes = encoded(&spec(&[5], 2, Element::UInt8));
+    assert_eq!(trial::stretches(&Npz, &bytes, 1).unwrap(), [crate::Stretch::WHOLE]);
 }
 
 #[test]
@@ -186,7 +194,7 @@ fn arbitrary_damage_never_panics() {
         }
         // Whatever stands in the fields, the answer is a sample or an error.
         let _ = read(&bytes, 2048);
-        let _ = crate::npy::Npy.read_sample(&mut &bytes[55..], 0, &mut [0; 300]);
+        let _ = trial::read(&crate::npy::Npy, &bytes[55..], 0, 300);
     }
 }
 
@@ -194,13 +202,13 @@ fn arbitrary_damage_never_panics() {
 fn small_files_cost_one_read_and_large_ones_aligned_pieces() {
     let mut small =
         Noting { bytes: &encoded(&spec(&[338, 338], 1, Element::UInt8)), reads: vec![] };
-    let found = Npz.read_sample(&mut small, 0, &mut vec![0; PIECE_BYTES]).unwrap();
+    let found = read_noting(&mut small, PIECE_BYTES);
     assert_eq!(small.reads, [(0, small.bytes.len())]);
     assert_eq!(found.file_bytes, small.bytes.len() as u64);
 
     let mut large =
         Noting { bytes: &encoded(&spec(&[700, 1000], 1, Element::UInt8)), reads: vec![] };
-    let found = Npz.read_sample(&mut large, 0, &mut vec![0; 1 << 20]).unwrap();
+    let found = read_noting(&mut large, 1 << 20);
     let (len, end) = (large.bytes.len() as u64, 55 + 128 + 700_000);
     let piece = PIECE_BYTES as u64;
     let mut expected = vec![(len - 1024, 1024)];
