@@ -13,6 +13,17 @@ use feedline_store::{Kind, Store};
 use crate::error::BenchError;
 use crate::names::{NameList, NameRule};
 
+/// Whether a run looks for its files before it reads them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listing {
+    /// Folders are listed and files counted.
+    #[default]
+    Look,
+    /// The files are where the naming rule says, and nobody looks: listing millions of them can
+    /// take longer than the run.
+    Trust,
+}
+
 /// The files of one data set, ready to be read.
 pub struct Discovered {
     /// Their names; at least as many as were wanted.
@@ -21,6 +32,13 @@ pub struct Discovered {
     pub found: u64,
     /// Something the user should know.
     pub notice: Option<String>,
+}
+
+impl Discovered {
+    /// The files that `rule` names, without a look.
+    pub(crate) fn trusted(rule: &NameRule) -> Self {
+        Self { names: Arc::new(rule.clone()), found: rule.total, notice: None }
+    }
 }
 
 /// Finds the files of `rule` in `store`; `key` is the workload key that counts the sub-folders.
@@ -171,6 +189,8 @@ fn list_sorted(store: &dyn Store, rule: &NameRule) -> Result<NameList, BenchErro
 
 /// Names starting with a dot are files that are still being written.
 fn has_extension(name: &str, extension: &str) -> bool {
-    let (stem, found) = name.rsplit_once('.').unwrap_or((name, ""));
-    !stem.is_empty() && !name.starts_with('.') && found.eq_ignore_ascii_case(extension)
+    let stem_len = name.len().checked_sub(extension.len() + 1).filter(|&len| len > 0);
+    let ending = stem_len.and_then(|len| name.get(len..));
+    let found = ending.and_then(|ending| ending.strip_prefix('.'));
+    !name.starts_with('.') && found.is_some_and(|found| found.eq_ignore_ascii_case(extension))
 }

@@ -127,6 +127,9 @@ pub enum BenchError {
         /// The rank.
         rank: u32,
     },
+    /// It was asked to stop and has nothing to show for it.
+    #[error("stopped")]
+    Stopped,
     /// Another rank ended the job.
     #[error(transparent)]
     Aborted(#[from] Aborted),
@@ -207,6 +210,9 @@ impl BenchError {
                 "read through the page cache: {}",
                 dialect.set("reader.odirect", "false")
             )),
+            Self::Store(StoreError::RingRefused { .. }) => {
+                Some(format!("read with plain calls: {}", dialect.set("reader.io_engine", "sync")))
+            }
             _ => None,
         }
     }

@@ -11,6 +11,7 @@ mod sizes;
 
 mod names;
 mod plan;
+mod reading;
 
 mod error;
 mod support;
@@ -40,8 +41,11 @@ mod run;
 mod summary;
 mod verdict;
 
+mod ceiling;
+
 pub use cache::CachePolicy;
-pub use discover::{Discovered, discover};
+pub use ceiling::{ACCELERATORS_MAX, Bound, Ceiling, Client, Probe, Rate};
+pub use discover::{Discovered, Listing, discover};
 pub use error::{BenchError, Dialect};
 pub use folder::{Existing, OutputFolder};
 pub use generate::Generated;
@@ -55,6 +59,7 @@ pub use outcome::{
 };
 pub use own_results::{SCHEMA_VERSION, sample_order, semantics};
 pub use plan::{PhasePlan, Plan, Semantics};
+pub use reading::ReadPlan;
 pub use run::{PreparedRun, Run};
 pub use sizes::SampleSizes;
 pub use summary::{Saves, Series, Strict, Summary};

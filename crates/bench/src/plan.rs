@@ -6,6 +6,8 @@ use feedline_workload::{SampleOrder, Shuffle as Asked, Workload};
 use crate::error::BenchError;
 use crate::metrics::{BlockTally, Window};
 use crate::names::NameRule;
+use crate::reading::{ReadPlan, has_shuffle_buffer};
+use crate::support;
 
 /// Whose rules a run follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,8 @@ pub struct Plan {
     pub train: Option<PhasePlan>,
     /// What each evaluation reads, if the run evaluates.
     pub eval: Option<PhasePlan>,
+    /// How it reads.
+    pub reading: ReadPlan,
     /// Bytes of a sample as DLIO's MB/s counts them.
     pub nominal_sample_bytes: f64,
 }
@@ -82,7 +86,7 @@ impl Plan {
             prefix: dataset.file_prefix.clone(),
             total,
             subfolders,
-            extension: dataset.format.as_str(),
+            extension: support::extension(workload),
         };
         let mut plan = Self {
             semantics,
@@ -92,6 +96,7 @@ impl Plan {
             eval_files: rule("valid", dataset.num_files_eval, dataset.num_subfolders_eval),
             train: None,
             eval: None,
+            reading: ReadPlan::new(workload),
             nominal_sample_bytes: nominal_sample_bytes(workload, semantics),
         };
         if workload.workflow.train {
@@ -155,11 +160,16 @@ impl Plan {
         if self.semantics == Semantics::Dlio {
             return Shuffle::None;
         }
+        let files_shuffled = reader.file_shuffle != Asked::Off;
         match reader.sample_order {
             SampleOrder::Sequential | SampleOrder::Dlio => Shuffle::None,
+            SampleOrder::Auto if has_shuffle_buffer(workload) => match files_shuffled {
+                true => Shuffle::Files,
+                false => Shuffle::None,
+            },
             SampleOrder::Permuted => Shuffle::Samples,
             SampleOrder::Auto if reader.sample_shuffle != Asked::Off => Shuffle::Samples,
-            SampleOrder::Auto if reader.file_shuffle != Asked::Off => Shuffle::Files,
+            SampleOrder::Auto if files_shuffled => Shuffle::Files,
             SampleOrder::Auto => Shuffle::None,
         }
     }

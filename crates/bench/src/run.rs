@@ -13,7 +13,7 @@ use feedline_store::{Kind, Store};
 use feedline_workload::{Shuffle, Workload};
 
 use crate::cache::CachePolicy;
-use crate::discover::{Discovered, discover};
+use crate::discover::{Discovered, Listing, discover};
 use crate::error::BenchError;
 use crate::folder::OutputFolder;
 use crate::generate::{Generated, Generator};
@@ -48,6 +48,8 @@ pub struct Run {
     pub stop: Arc<AtomicBool>,
     /// What happens to the page cache before each epoch.
     pub cache: CachePolicy,
+    /// Whether it looks for its files first.
+    pub listing: Listing,
     /// Hears how it goes.
     pub observer: Arc<dyn Observer>,
     /// Lines of the log below this are dropped.
@@ -77,7 +79,7 @@ impl Run {
     /// Checks what can be checked before the first byte is written: that this version can run the
     /// workload, and that the data set is there or has room (Q31).
     pub fn prepare(self) -> Result<PreparedRun, BenchError> {
-        let format = support::format(&self.workload)?;
+        let format = support::format(&self.workload, self.plan.semantics)?;
         let element = support::element(&self.workload)?;
         let mut prepared = PreparedRun { run: self, format, element, found: None };
         let workflow = &prepared.run.workload.workflow;
@@ -111,7 +113,10 @@ impl Run {
     }
 
     fn find(&self) -> Result<Found, BenchError> {
-        let find = |rule, key| discover(&*self.data, rule, key);
+        let find = |rule: &NameRule, key| match self.listing {
+            Listing::Look => discover(&*self.data, rule, key),
+            Listing::Trust => Ok(Discovered::trusted(rule)),
+        };
         let train = find(&self.plan.train_files, "dataset.num_subfolders_train")?;
         let eval = match self.plan.eval {
             Some(_) => Some(find(&self.plan.eval_files, "dataset.num_subfolders_eval")?),
@@ -260,7 +265,8 @@ impl Run {
         }
         let data_set = |found: Discovered| {
             let (store, stop) = (Arc::clone(&self.data), Arc::clone(&self.stop));
-            DataSet { store, names: found.names, format: Arc::clone(&format), stop }
+            let reading = self.plan.reading.reading;
+            DataSet { store, names: found.names, format: Arc::clone(&format), reading, stop }
         };
         let train_data = data_set(found.train);
         let eval_data = found.eval.map(data_set);

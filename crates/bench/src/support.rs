@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use feedline_formats::{Compression as Packing, Element, Format, Options};
-use feedline_workload::{DataLoader, ReadType, Workload};
+use feedline_workload::{DataLoader, Format as FormatName, Workload};
 
 use crate::error::BenchError;
+use crate::plan::Semantics;
 
 /// The element type of the samples.
 pub(crate) fn element(workload: &Workload) -> Result<Element, BenchError> {
@@ -19,7 +20,10 @@ pub(crate) fn element(workload: &Workload) -> Result<Element, BenchError> {
 }
 
 /// The format, if everything that the workload asks for can be done.
-pub(crate) fn format(workload: &Workload) -> Result<Arc<dyn Format>, BenchError> {
+pub(crate) fn format(
+    workload: &Workload,
+    semantics: Semantics,
+) -> Result<Arc<dyn Format>, BenchError> {
     let reader = &workload.reader;
     let storage = workload.storage.storage_type;
     let model = &workload.model;
@@ -41,14 +45,16 @@ pub(crate) fn format(workload: &Workload) -> Result<Arc<dyn Format>, BenchError>
              add --set workflow.checkpoint=false",
         ),
         (
-            workload.workflow.train && reader.data_loader != DataLoader::Pytorch,
+            workload.workflow.train
+                && matches!(reader.data_loader, DataLoader::Custom | DataLoader::None),
             format!("`reader.data_loader: {}`", reader.data_loader.as_str()),
-            "only the pytorch loader is emulated",
+            "the loaders pytorch, tensorflow, dali, native_dali and synthetic are emulated",
         ),
         (
-            workload.workflow.train && reader.read_type == ReadType::Memory,
-            "`reader.read_type: memory`".to_owned(),
-            "samples are read on demand (on_demand)",
+            workload.workflow.train && semantics == Semantics::Dlio && !order_is_dlios(workload),
+            format!("`reader.data_loader: {}` as DLIO", reader.data_loader.as_str()),
+            "DLIO's order is reproduced for pytorch, dali, and tensorflow with tfrecord; leave \
+             --as-dlio out",
         ),
         (
             reader.reader_classname.is_some()
@@ -62,6 +68,21 @@ pub(crate) fn format(workload: &Workload) -> Result<Arc<dyn Format>, BenchError>
         Some((_, what, instead)) => Err(unsupported(what, instead)),
         None => known_format(workload),
     }
+}
+
+/// Whether the loader reads in the order in which DLIO would.
+fn order_is_dlios(workload: &Workload) -> bool {
+    match workload.reader.data_loader {
+        DataLoader::Pytorch | DataLoader::Dali => true,
+        DataLoader::Tensorflow => workload.dataset.format == FormatName::Tfrecord,
+        _ => false,
+    }
+}
+
+/// What the names of the data set's files end with.
+pub(crate) fn extension(workload: &Workload) -> &'static str {
+    let format = known_format(workload);
+    format.map_or(workload.dataset.format.as_str(), |format| format.extension())
 }
 
 fn known_format(workload: &Workload) -> Result<Arc<dyn Format>, BenchError> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
 use feedline_loader::{
-    Batches, DataSet, Delivered, EpochOrder, EpochShare, LoadError, TorchConfig, TorchLoader,
+    Batches, DataSet, Delivered, EpochOrder, EpochShare, LoadError, Loader, Preprocess,
 };
 use feedline_ranks::Ranks;
 use feedline_store::Store;
@@ -23,6 +23,7 @@ use crate::narrator::{Narrator, Progress};
 use crate::observer::{Observer, Pass};
 use crate::outcome::{BlockOutcome, CheckpointOutcome, EpochOutcome, RankOutcome};
 use crate::plan::{PhasePlan, Plan, Semantics};
+use crate::reading::LoaderPlan;
 use crate::steplog::StepLog;
 
 /// Separates the random streams of compute, evaluation and preprocessing times.
@@ -107,9 +108,10 @@ impl<'a> Trainer<'a> {
 
     /// Trains all epochs; ends early, with what there is, when a stop is asked for.
     pub(crate) fn run(mut self) -> Result<RankOutcome, BenchError> {
-        let mut loader = self.loader(&self.job.train_data, self.phase.batch);
-        let eval = self.job.plan.eval.zip(self.job.eval_data.as_ref());
-        let mut eval_loader = eval.map(|(phase, data)| self.loader(data, phase.batch));
+        let reading = self.job.plan.reading;
+        let mut loader = self.loader(reading.train, &self.job.train_data);
+        let eval = self.job.plan.eval.and(self.job.eval_data.as_ref());
+        let mut eval_loader = eval.map(|data| self.loader(reading.eval, data));
         let mut epochs = Vec::new();
         for number in 1..=self.job.workload.train.epochs {
             if self.agree_to_stop()? || self.steps_left == Some(0) {
@@ -125,28 +127,30 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    fn loader(&self, data: &DataSet, batch: u64) -> TorchLoader {
-        let (reader, rank) = (&self.job.workload.reader, u64::from(self.ranks.rank()));
-        let prefetch = u64::from(reader.prefetch_size);
-        let config = TorchConfig { workers: reader.read_threads, prefetch, batch };
-        TorchLoader::new(self.job.clock, data, config, |worker| {
+    fn loader(&self, plan: LoaderPlan, data: &DataSet) -> Loader {
+        let rank = u64::from(self.ranks.rank());
+        let time = preprocess_time(self.job);
+        plan.build(self.job.clock, data, |worker| {
             let stream = PREPROCESS_STREAM + (rank << 16) + u64::from(worker);
-            let mut pauses = Durations::new(&preprocess_time(self.job), self.job.seed, stream);
-            Box::new(move || pauses.next_ns())
+            let mut pauses = Durations::new(&time, self.job.seed, stream);
+            let work: Preprocess = Box::new(move || pauses.next_ns());
+            (time != TimeSpec::default()).then_some(work)
         })
+    }
+
+    /// Which rank this is, of how many.
+    fn place(&self) -> (u64, u64) {
+        (u64::from(self.ranks.rank()), u64::from(self.ranks.size()))
     }
 
     fn epoch(
         &mut self,
         number: u32,
-        loader: &mut TorchLoader,
-        eval_loader: Option<&mut TorchLoader>,
+        loader: &mut Loader,
+        eval_loader: Option<&mut Loader>,
     ) -> Result<EpochOutcome, BenchError> {
-        let share = Share {
-            rank: u64::from(self.ranks.rank()),
-            ranks: u64::from(self.ranks.size()),
-            files: self.phase.space.files,
-        };
+        let (rank, ranks) = self.place();
+        let share = Share { rank, ranks, files: self.phase.space.files };
         cache::apply(self.job.cache, &self.job.train_data, &share, number)?;
         self.ranks.barrier()?;
         let cached_share = (self.ranks.rank() == 0)
@@ -194,7 +198,7 @@ impl<'a> Trainer<'a> {
         &mut self,
         epoch: u32,
         steps: u64,
-        loader: &mut TorchLoader,
+        loader: &mut Loader,
     ) -> Result<Running, BenchError> {
         let change = self.job.workload.train.seed_change_epoch;
         let seed = self.job.seed.wrapping_add(if change { u64::from(epoch) } else { 0 });
@@ -207,6 +211,8 @@ impl<'a> Trainer<'a> {
                 Semantics::Feedline => steps,
                 Semantics::Dlio => self.phase.available_steps,
             },
+            rank: self.place(),
+            seed,
         };
         let mut running = self.open_epoch(steps);
         loader.epoch(share, |batches| self.steps(epoch, steps, batches, &mut running))?;
@@ -217,7 +223,7 @@ impl<'a> Trainer<'a> {
         &mut self,
         epoch: u32,
         steps: u64,
-        batches: &mut Batches<'_, '_>,
+        batches: &mut dyn Batches,
         running: &mut Running,
     ) -> Result<(), BenchError> {
         loop {
@@ -351,17 +357,15 @@ impl<'a> Trainer<'a> {
         !self.stopping() && epoch >= first && (epoch - first).is_multiple_of(every)
     }
 
-    fn evaluate(
-        &mut self,
-        epoch: u32,
-        loader: &mut TorchLoader,
-    ) -> Result<BlockOutcome, BenchError> {
+    fn evaluate(&mut self, epoch: u32, loader: &mut Loader) -> Result<BlockOutcome, BenchError> {
         let phase = self.job.plan.eval.expect("an evaluation loader comes from an evaluation plan");
         let order = EpochOrder::new(phase.space, phase.shuffle, self.job.seed);
         let share = EpochShare {
             order: &order,
             first_place: u64::from(self.ranks.rank()) * phase.share,
             batches: phase.steps,
+            rank: self.place(),
+            seed: self.job.seed,
         };
         let start = Moment::now(self.job.clock);
         self.narrator.eval_begins(epoch, phase.steps);

@@ -1,6 +1,5 @@
 //! The answer in one line: were the accelerators fed, and if not, who starved them.
 
-use feedline_loader::TorchConfig;
 use feedline_workload::Workload;
 
 use crate::cache::CachePolicy;
@@ -129,17 +128,11 @@ pub enum Basis {
 }
 
 impl Basis {
-    fn of(plan: &Plan, workload: &Workload) -> Self {
+    fn of(plan: &Plan) -> Self {
         let Some(phase) = plan.train else { return Self::Dlio };
         let window = phase.window;
         let counted = window.expected.saturating_sub(window.skip_start + window.skip_end);
-        let ahead = TorchConfig {
-            workers: workload.reader.read_threads,
-            prefetch: u64::from(workload.reader.prefetch_size),
-            batch: phase.batch,
-        }
-        .outstanding();
-        if counted <= ahead { Self::Strict } else { Self::Dlio }
+        if counted <= plan.reading.ahead() { Self::Strict } else { Self::Dlio }
     }
 }
 
@@ -176,7 +169,7 @@ impl Report {
             odirect: workload.reader.odirect,
             cache: outcome.cache,
         };
-        let basis = Basis::of(&outcome.plan, workload);
+        let basis = Basis::of(&outcome.plan);
         let verdict = Verdict::new(summary, workload.metric.au, basis);
         let mut cautions = cautions(outcome, summary, setting);
         let dlio_au = summary.train.as_ref().and_then(|train| Some(train.au()?.0));

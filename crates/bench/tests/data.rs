@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
-    BenchError, CachePolicy, Existing, Level, NameRule, OutputFolder, Plan, Report, Run, Semantics,
-    Silent, Summary, discover, results,
+    BenchError, CachePolicy, Existing, Level, Listing, NameRule, OutputFolder, Plan, Report, Run,
+    Semantics, Silent, Summary, discover, results,
 };
 use feedline_clock::Clock;
 use feedline_store::{
@@ -35,6 +35,7 @@ fn run_on(workload: &Workload, data: Arc<dyn Store>, semantics: Semantics) -> Ru
         checkpoints: Arc::new(Memory::new(Clock::real())),
         stop: Arc::default(),
         cache: CachePolicy::Keep,
+        listing: Listing::Look,
         observer: Arc::new(Silent),
         log_level: Level::Output,
         random_seed: 0,
@@ -195,8 +196,8 @@ fn q31_what_cannot_be_run_is_refused_before_the_first_byte() {
         ("`dataset.format: tfrecord` cannot be run yet; ", |w| {
             w.dataset.format = Format::Tfrecord;
         }),
-        ("`reader.data_loader: dali` cannot be run yet; ", |w| {
-            w.reader.data_loader = DataLoader::Dali;
+        ("`reader.data_loader: custom` cannot be run yet; ", |w| {
+            w.reader.data_loader = DataLoader::Custom;
         }),
         ("format npz has no compression xz, only: none", |w| {
             w.dataset.compression = feedline_workload::Compression::Xz;

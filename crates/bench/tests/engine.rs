@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
-    CachePolicy, Existing, Level, Observer, Outcome, OutputFolder, Pass, Plan, Run, Semantics,
-    Silent, Split, Stepping, Summary,
+    CachePolicy, Existing, Level, Listing, Observer, Outcome, OutputFolder, Pass, Plan, Run,
+    Semantics, Silent, Split, Stepping, Summary,
 };
 use feedline_clock::Clock;
 use feedline_store::{Memory, Op};
@@ -78,6 +78,7 @@ impl Scenario {
             checkpoints: Arc::new(checkpoints),
             stop: self.stop,
             cache: CachePolicy::Keep,
+            listing: Listing::Look,
             observer: self.observer,
             log_level: Level::Output,
             random_seed: 77,

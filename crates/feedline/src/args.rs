@@ -17,6 +17,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run a DLIO workload: make the data, train on emulated accelerators, say how busy they were
     Run(RunArgs),
+    /// Say how many accelerators this client could feed if its storage were infinitely fast
+    Ceiling(CeilingArgs),
     /// List the shipped workloads, or print one
     Workloads {
         /// Print this workload's YAML
@@ -33,6 +35,33 @@ pub(crate) enum Command {
         /// Which page
         page: Page,
     },
+}
+
+const CEILING_EXAMPLES: &str = "\
+Examples:
+  feedline ceiling unet3d_h100
+  feedline ceiling resnet50_h100 --set reader.read_threads=4
+
+Files come out of memory: what is measured is this client's own work. A run that feeds fewer
+accelerators is held back by its storage, one that feeds as many by this client. Takes up to a
+minute and as much memory as a few files.";
+
+/// Arguments of `feedline ceiling`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = CEILING_EXAMPLES)]
+pub(crate) struct CeilingArgs {
+    /// A shipped workload or a YAML file, then overrides in Hydra's grammar
+    #[arg(value_name = "WORKLOAD | OVERRIDE", required = true)]
+    pub(crate) words: Vec<String>,
+    /// Set a key of the workload, e.g. reader.read_threads=8; may be repeated
+    #[arg(short, long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// A folder with workload/NAME.yaml files, searched after the shipped workloads
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config_dir: Option<PathBuf>,
+    /// Print one JSON object instead of the screen
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// What happens to the page cache before each epoch.

@@ -4,6 +4,7 @@
 //! Started under the name `dlio_benchmark` (a link to the binary) it is DLIO: see [`dlio`].
 
 mod args;
+mod ceiling;
 mod dlio;
 mod failure;
 mod launcher;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     }
     let result = match Args::parse().command {
         Command::Run(run) => run::main(&run),
+        Command::Ceiling(args) => ceiling::main(&args),
         Command::Workloads { name } => show::workloads(name.as_deref()),
         Command::Explain { metric } => show::explain(metric.as_deref()),
         Command::Reference { page } => show::reference(page),

@@ -8,20 +8,20 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use feedline_bench::results::{self, LogSettings};
 use feedline_bench::{
-    CachePolicy, Existing, Level, NameRule, Observer, Outcome, OutputFolder, Report, Run,
-    Semantics, Summary, discover,
+    BenchError, CachePolicy, Existing, Level, Listing, NameRule, Observer, Outcome, OutputFolder,
+    Report, Run, Semantics, Summary, discover,
 };
 use feedline_clock::Clock;
 use feedline_report::units;
 use feedline_store::{Mode, Posix, Store};
-use feedline_workload::Override;
+use feedline_workload::{IoEngine, Override};
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{Cache, RunArgs};
 use crate::failure;
 use crate::progress::Progress;
-use crate::request::{self, Request};
+use crate::request::{self, Request, Text};
 use crate::require::Requirement;
 use crate::{launcher, quick, show};
 
@@ -104,10 +104,14 @@ fn exit_code(done: &Done, requirements: &[Requirement]) -> ExitCode {
     ExitCode::from(if missed.is_empty() { 0 } else { failure::MISSED })
 }
 
-fn request(args: &RunArgs) -> anyhow::Result<Request> {
+/// The workload that the words name, and the overrides among them.
+pub(crate) fn named(
+    words: &[String],
+    config_dir: Option<&Path>,
+) -> anyhow::Result<(Text, Vec<Override>)> {
     let is_override = |word: &&String| word.contains('=') || word.starts_with(['~', '+']);
-    let (words, names): (Vec<_>, Vec<_>) = args.words.iter().partition(is_override);
-    let mut overrides = parse_all(&words)?;
+    let (words, names): (Vec<_>, Vec<_>) = words.iter().partition(is_override);
+    let overrides = parse_all(&words)?;
     let chosen = overrides.iter().filter_map(Override::workload_choice).next_back();
     let name = match (names.as_slice(), chosen) {
         ([name], None) => (*name).clone(),
@@ -127,11 +131,15 @@ fn request(args: &RunArgs) -> anyhow::Result<Request> {
             ));
         }
     };
-    if let Some(folder) = args.config_dir.as_ref().filter(|folder| !folder.is_dir()) {
+    if let Some(folder) = config_dir.filter(|folder| !folder.is_dir()) {
         let message = format!("--config-dir {}: no such folder", folder.display());
         return Err(failure::hinted(message, "name a folder that holds workload/NAME.yaml"));
     }
-    let text = request::find(&name, args.config_dir.as_deref())?;
+    Ok((request::find(&name, config_dir)?, overrides))
+}
+
+fn request(args: &RunArgs) -> anyhow::Result<Request> {
+    let (text, mut overrides) = named(&args.words, args.config_dir.as_deref())?;
     overrides.extend(flag_overrides(args)?);
     let semantics = if args.as_dlio { Semantics::Dlio } else { Semantics::Feedline };
     let request =
@@ -158,7 +166,7 @@ fn request(args: &RunArgs) -> anyhow::Result<Request> {
     request(&overrides)
 }
 
-fn parse_all(words: &[impl AsRef<str>]) -> anyhow::Result<Vec<Override>> {
+pub(crate) fn parse_all(words: &[impl AsRef<str>]) -> anyhow::Result<Vec<Override>> {
     Ok(words
         .iter()
         .map(|word| Override::parse_friendly(word.as_ref()))
@@ -237,8 +245,7 @@ pub(crate) fn execute(
     observer: Arc<dyn Observer>,
 ) -> anyhow::Result<Done> {
     let stop = stop_on_signals()?;
-    let mode = if request.workload.reader.odirect { Mode::Direct } else { Mode::Buffered };
-    let data: Arc<dyn Store> = Arc::new(Posix::new(request.data_folder(), mode));
+    let data: Arc<dyn Store> = Arc::new(data_store(&request)?);
     let checkpoints = Path::new(&request.workload.checkpoint.checkpoint_folder);
     let run = Run {
         plan: request.plan.clone(),
@@ -248,6 +255,10 @@ pub(crate) fn execute(
         checkpoints: Arc::new(Posix::new(checkpoints, Mode::Buffered)),
         stop,
         cache: settings.cache,
+        listing: match request.workload.dataset.skip_listing {
+            true => Listing::Trust,
+            false => Listing::Look,
+        },
         observer: Arc::clone(&observer),
         log_level: settings.log_level,
         random_seed: random_seed()?,
@@ -270,8 +281,26 @@ pub(crate) fn execute(
     Ok(Done { outcome, summary, report, json, folder: settings.out.to_owned() })
 }
 
+/// The data folder, read and written as the workload says.
+fn data_store(request: &Request) -> anyhow::Result<Posix> {
+    let reading = &request.plan.reading;
+    let mode = match (reading.engine, reading.direct) {
+        (IoEngine::Mmap, _) => Mode::Mapped,
+        (_, true) => Mode::Direct,
+        (_, false) => Mode::Buffered,
+    };
+    let mut store = Posix::new(request.data_folder(), mode);
+    if let Some(bytes) = request.workload.reader.transfer_size {
+        store = store.with_read_bytes(bytes as usize);
+    }
+    Ok(match reading.engine {
+        IoEngine::IoUring => store.with_ring().map_err(BenchError::Store)?,
+        _ => store,
+    })
+}
+
 /// The first signal asks the run to stop, the second ends the process.
-fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+pub(crate) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         let code = i32::from(failure::INTERRUPTED);

@@ -105,7 +105,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn style() -> Style {
+pub(crate) fn style() -> Style {
     let terminal = io::stdout().is_terminal();
     let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let width = match terminal_size::terminal_size() {

@@ -1,16 +1,35 @@
 //! Which sample next, who reads it, how batches queue up and are handed over.
 //!
-//! [`EpochOrder`] says which sample stands where; [`TorchLoader`] reads batches with the concurrency
-//! and the delivery order of PyTorch's `DataLoader` and measures, for every batch, what the
-//! consumer waited for. Nothing here knows about ranks, epochs' meaning or result files.
+//! [`EpochOrder`] says which sample stands where. A [`Loader`] reads batches with the concurrency and
+//! the delivery order of a framework's: [`TorchLoader`] deals batches to workers, [`StreamLoader`]
+//! puts them together from samples in a row. Both measure, for every batch, what the consumer waited
+//! for. Nothing here knows about epochs' meaning or result files.
 #![forbid(unsafe_code)]
 
 mod order;
 mod permutation;
-mod torch;
+mod share;
+
+mod batch;
+mod data_set;
+
+mod deep;
+mod handles;
 mod worker;
 
+mod torch;
+
+mod pipeline;
+mod shuffle_buffer;
+mod stream;
+
+mod loader;
+
+pub use batch::{Batches, Delivered, Wait};
+pub use data_set::{DataSet, FileNames, LoadError, Preprocess, ReadModel, Reading};
+pub use loader::Loader;
 pub use order::{EpochOrder, SampleId, SampleSpace, Shuffle};
 pub use permutation::Permutation;
-pub use torch::{Batches, Delivered, EpochShare, TorchConfig, TorchLoader, Wait};
-pub use worker::{DataSet, FileNames, LoadError, Preprocess};
+pub use share::EpochShare;
+pub use stream::{Rows, StreamConfig, StreamLoader};
+pub use torch::{Deal, TorchConfig, TorchLoader};

@@ -65,6 +65,11 @@ impl EpochOrder {
         Self { space, permutation, shuffle }
     }
 
+    /// The samples that are ordered.
+    pub fn space(&self) -> SampleSpace {
+        self.space
+    }
+
     /// The sample at `place` of the epoch.
     ///
     /// # Panics

@@ -91,7 +91,7 @@ fn mix(mut word: u64) -> u64 {
 }
 
 /// A number below `bound` without modulo bias: draws from the uneven rest are thrown away.
-fn below(state: &mut u64, bound: u64) -> u64 {
+pub(crate) fn below(state: &mut u64, bound: u64) -> u64 {
     loop {
         let draw = next(state);
         let value = draw % bound;

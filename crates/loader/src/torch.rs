@@ -2,7 +2,8 @@
 //! batches are outstanding, delivery is in order, every epoch starts cold.
 //!
 //! Workers are threads. Without workers the consumer reads, one sample after the other, when it asks
-//! for a batch. Memory is bounded by the outstanding batches' bookkeeping and one buffer a worker:
+//! for a batch. tf.data over a generator a thread (what DLIO makes of formats other than TFRecord) is
+//! the same machine with another deal: each thread walks through a block of its own. Memory is bounded by the outstanding batches' bookkeeping and one buffer a worker:
 //! the bytes of a sample are read, checked and dropped, as the readers that this emulates do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,8 +12,10 @@ use std::sync::Arc;
 use feedline_clock::{Clock, Monitor};
 use feedline_store::{Meter, Progress, Spent};
 
-use crate::EpochOrder;
-use crate::worker::{Batch, DataSet, LoadError, Preprocess, Worker};
+use crate::batch::{Batches, Delivered, Wait};
+use crate::data_set::{DataSet, LoadError, Preprocess};
+use crate::share::EpochShare;
+use crate::worker::{Batch, Places, Worker};
 
 /// Batches that PyTorch lets a worker prefetch when the workload does not say.
 const DEFAULT_PREFETCH_FACTOR: u64 = 2;
@@ -26,70 +29,46 @@ pub struct TorchConfig {
     pub prefetch: u64,
     /// Samples in a batch.
     pub batch: u64,
+    /// Which batches a worker reads.
+    pub deal: Deal,
+}
+
+/// Which batches a worker reads. Batch k is always worker k mod W's; the deal says what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deal {
+    /// The samples behind those of batch k - 1, as PyTorch deals.
+    InTurn,
+    /// The samples behind those of the same worker's last batch, as tf.data deals: every worker has
+    /// a block of the epoch to itself.
+    InBlocks,
+}
+
+impl Deal {
+    /// Where in the share the samples of batch `k` stand, counted in batches.
+    fn position(self, k: u64, batches: u64, workers: u64) -> u64 {
+        match self {
+            Self::InTurn => k,
+            Self::InBlocks => {
+                let (worker, turn) = (k % workers, k / workers);
+                let (each, more) = (batches / workers, batches % workers);
+                worker * each + worker.min(more) + turn
+            }
+        }
+    }
 }
 
 impl TorchConfig {
     /// Batches that may be in flight or ready at any time.
     pub fn outstanding(&self) -> u64 {
         let workers = u64::from(self.workers);
-        match (workers, self.prefetch) {
-            (0, _) => 0,
-            (_, 0) => workers * DEFAULT_PREFETCH_FACTOR,
-            (_, prefetch) => workers * prefetch.div_ceil(workers),
+        match (workers, self.prefetch, self.deal) {
+            (0, ..) => 0,
+            // Each generator has a batch under way, and the prefetch stands behind them.
+            (_, prefetch, Deal::InBlocks) => workers + prefetch,
+            (_, 0, Deal::InTurn) => workers * DEFAULT_PREFETCH_FACTOR,
+            (_, prefetch, Deal::InTurn) => workers * prefetch.div_ceil(workers),
         }
     }
-}
-
-/// The part of an epoch that one rank reads.
-#[derive(Clone, Copy, Debug)]
-pub struct EpochShare<'a> {
-    /// The epoch's order, the same on every rank.
-    pub order: &'a EpochOrder,
-    /// This rank's first place in it.
-    pub first_place: u64,
-    /// Batches from there.
-    pub batches: u64,
-}
-
-/// What the consumer waited for until a batch was there. The parts add up to the whole wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wait {
-    /// The batch's worker was inside a storage call.
-    pub storage_ns: u64,
-    /// The batch's worker had the bytes and was decoding, checking or preprocessing them.
-    pub decode_ns: u64,
-    /// The batch's worker did neither: it had not been scheduled or was handing over.
-    pub worker_ns: u64,
-    /// Part of the wait (not a further part) during which a later batch lay ready: what in-order
-    /// delivery cost.
-    pub behind_ns: u64,
-}
-
-impl Wait {
-    /// Splits a wait during which the batch's worker was busy for `busy_ns`, `storage_ns` of them
-    /// in storage calls. What the worker's work does not explain is the worker's own.
-    fn split(total_ns: u64, storage_ns: u64, busy_ns: u64) -> Self {
-        let storage_ns = storage_ns.min(total_ns);
-        let decode_ns = busy_ns.saturating_sub(storage_ns).min(total_ns - storage_ns);
-        let worker_ns = total_ns - storage_ns - decode_ns;
-        Self { storage_ns, decode_ns, worker_ns, behind_ns: 0 }
-    }
-
-    /// The whole wait.
-    pub fn total_ns(&self) -> u64 {
-        self.storage_ns + self.decode_ns + self.worker_ns
-    }
-}
-
-/// A batch handed to the consumer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivered {
-    /// What the consumer waited for.
-    pub wait: Wait,
-    /// Samples in the batch.
-    pub samples: u64,
-    /// Bytes of those samples, headers and containers not counted.
-    pub sample_bytes: u64,
 }
 
 /// A loader that lives as long as the run; its workers' buffers are reused in every epoch.
@@ -117,12 +96,12 @@ impl TorchLoader {
     pub fn epoch<R>(
         &mut self,
         share: EpochShare<'_>,
-        consume: impl FnOnce(&mut Batches<'_, '_>) -> R,
+        consume: impl FnOnce(&mut dyn Batches) -> R,
     ) -> R {
-        let batch = self.config.batch;
+        let dealt = Dealt { share, config: self.config };
         if self.config.workers == 0 {
-            let source = Supply::Inline { worker: &mut self.workers[0], share, batch };
-            return consume(&mut Batches { clock: &self.clock, next: 0, source, share });
+            let source = Supply::Inline { worker: &mut self.workers[0], dealt };
+            return consume(&mut TorchBatches { clock: &self.clock, next: 0, source, share });
         }
         let watched: Vec<_> = self.workers.iter().map(|w| Watched::new(w.progress())).collect();
         let queue = Monitor::new(&self.clock, Queue::new(self.config.outstanding()));
@@ -130,12 +109,12 @@ impl TorchLoader {
             let count = self.workers.len();
             // Made before the first worker: whatever happens from here on closes the queue.
             let source = Supply::Workers { queue: &queue, workers: &watched };
-            let mut batches = Batches { clock: &self.clock, next: 0, source, share };
+            let mut batches = TorchBatches { clock: &self.clock, next: 0, source, share };
             for (number, worker) in self.workers.iter_mut().enumerate() {
                 let queue = &queue;
                 let mine = (number as u64..share.batches).step_by(count);
                 let started = scope.spawn(format!("reader-{number}"), move || {
-                    worker.read_batches(queue, share, mine, batch);
+                    worker.read_batches(queue, dealt, mine);
                 });
                 if let Err(source) = started {
                     let error = LoadError::NoThread { reader: number, source };
@@ -157,8 +136,24 @@ impl TorchLoader {
     }
 }
 
+/// An epoch's share and how its batches are dealt.
+#[derive(Clone, Copy)]
+struct Dealt<'a> {
+    share: EpochShare<'a>,
+    config: TorchConfig,
+}
+
+impl<'a> Dealt<'a> {
+    fn places(&self, k: u64) -> Places<'a> {
+        let (batch, workers) = (self.config.batch, u64::from(self.config.workers.max(1)));
+        let position = self.config.deal.position(k, self.share.batches, workers);
+        let first = self.share.first_place + position * batch;
+        Places { order: self.share.order, first, count: batch }
+    }
+}
+
 /// The batches of one epoch, in order.
-pub struct Batches<'a, 'env> {
+struct TorchBatches<'a, 'env> {
     clock: &'a Clock,
     next: u64,
     source: Supply<'a, 'env>,
@@ -166,13 +161,12 @@ pub struct Batches<'a, 'env> {
 }
 
 enum Supply<'a, 'env> {
-    Inline { worker: &'a mut Worker, share: EpochShare<'env>, batch: u64 },
+    Inline { worker: &'a mut Worker, dealt: Dealt<'env> },
     Workers { queue: &'a Monitor<Queue>, workers: &'a [Watched] },
 }
 
-impl Batches<'_, '_> {
-    /// Waits for the next batch; `None` after the last one of the share.
-    pub fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
+impl Batches for TorchBatches<'_, '_> {
+    fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
         if self.next >= self.share.batches {
             return Ok(None);
         }
@@ -180,8 +174,8 @@ impl Batches<'_, '_> {
         self.next += 1;
         let begin = self.clock.now();
         match &mut self.source {
-            Supply::Inline { worker, share, batch } => {
-                let read = worker.read_batch(*share, k, *batch)?;
+            Supply::Inline { worker, dealt } => {
+                let read = worker.read_batch(k, dealt.places(k))?;
                 let total_ns = self.clock.now() - begin;
                 Ok(Some(read.deliver(Wait::split(total_ns, read.storage_ns, read.busy_ns))))
             }
@@ -211,16 +205,15 @@ impl Worker {
     fn read_batches(
         &mut self,
         queue: &Monitor<Queue>,
-        share: EpochShare<'_>,
+        dealt: Dealt<'_>,
         batches: impl Iterator<Item = u64>,
-        size: u64,
     ) {
         for k in batches {
             if !queue.wait_for(|queue| queue.may_start(k)) {
                 return;
             }
             // A panic must reach the consumer, which would wait for ever otherwise.
-            let finished = catch_unwind(AssertUnwindSafe(|| self.read_batch(share, k, size)))
+            let finished = catch_unwind(AssertUnwindSafe(|| self.read_batch(k, dealt.places(k))))
                 .unwrap_or(Err(LoadError::Panicked { batch: k }));
             let failed = finished.is_err();
             queue.update(|queue| queue.put(k, finished));
@@ -252,17 +245,11 @@ fn spent_on(workers: &[Watched], k: u64, now: u64) -> Spent {
     if spent.batch_no == worker.before + k / count + 1 { spent } else { Spent::default() }
 }
 
-impl Drop for Batches<'_, '_> {
+impl Drop for TorchBatches<'_, '_> {
     fn drop(&mut self) {
         if let Supply::Workers { queue, .. } = &self.source {
             queue.update(|queue| queue.closed = true);
         }
-    }
-}
-
-impl Batch {
-    fn deliver(&self, wait: Wait) -> Delivered {
-        Delivered { wait, samples: self.samples, sample_bytes: self.sample_bytes }
     }
 }
 

@@ -1,72 +1,21 @@
-//! One reader: takes a batch's samples one after the other, as a framework's worker does.
+//! One reader: takes a batch's samples one after the other, as a framework's worker does, or moves
+//! their bytes many at a time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use feedline_clock::Clock;
-use feedline_formats::{Companion, DecodeError, Format, Scratch, Source, StreamError};
-use feedline_store::{DIRECT_READ_BYTES, Meter, Metered, Object, Progress, Store, StoreError};
+use feedline_formats::Scratch;
+use feedline_store::{DIRECT_READ_BYTES, Meter, Metered, Progress, Store};
 
-use crate::{EpochShare, SampleId};
+use crate::batch::{Delivered, Wait};
+use crate::data_set::{DataSet, LoadError, Preprocess, ReadModel};
+use crate::deep::Deep;
+use crate::handles::Handles;
+use crate::{EpochOrder, SampleId};
 
 /// Room for one piece of a sample, or for what a format must see at once to find it.
 const SCRATCH_BYTES: usize = DIRECT_READ_BYTES;
-
-/// Gives the nanoseconds that preprocessing the next sample takes.
-pub type Preprocess = Box<dyn FnMut() -> u64 + Send>;
-
-/// The names of a data set's files, by their number in the sorted list.
-pub trait FileNames: Send + Sync {
-    /// Writes the key of file `number` into `key`, which is empty.
-    fn write_key(&self, number: u64, key: &mut String);
-}
-
-/// Where the samples are and how they are laid out.
-#[derive(Clone)]
-pub struct DataSet {
-    /// The store that holds the files.
-    pub store: Arc<dyn Store>,
-    /// Their names.
-    pub names: Arc<dyn FileNames>,
-    /// Their format.
-    pub format: Arc<dyn Format>,
-    /// Ends reading between two samples.
-    pub stop: Arc<AtomicBool>,
-}
-
-/// Why a batch could not be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoadError {
-    /// The file could not be opened or read, or is not what its format says.
-    #[error("{file}: sample {index} cannot be read")]
-    Sample {
-        /// The file, as the user knows it.
-        file: String,
-        /// The sample's number in the file.
-        index: u64,
-        /// What is wrong, and at which byte.
-        #[source]
-        source: DecodeError,
-    },
-    /// The reader ended in a fault of Feedline's own; its words are on stderr.
-    #[error("the reader of batch {batch} panicked")]
-    Panicked {
-        /// The batch's number in the epoch.
-        batch: u64,
-    },
-    /// The system starts no further thread.
-    #[error("reader {reader} cannot be started")]
-    NoThread {
-        /// The reader's number.
-        reader: usize,
-        /// The system's words.
-        source: std::io::Error,
-    },
-    /// Reading was asked to stop.
-    #[error("reading was stopped")]
-    Stopped,
-}
 
 /// A batch that was read, and what that took.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,6 +30,20 @@ pub(crate) struct Batch {
     pub(crate) ready_ns: u64,
 }
 
+impl Batch {
+    pub(crate) fn deliver(&self, wait: Wait) -> Delivered {
+        Delivered { wait, samples: self.samples, sample_bytes: self.sample_bytes }
+    }
+}
+
+/// The samples of a batch: so many places from the first on.
+#[derive(Clone, Copy)]
+pub(crate) struct Places<'a> {
+    pub(crate) order: &'a EpochOrder,
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+}
+
 pub(crate) struct Worker {
     clock: Clock,
     data: DataSet,
@@ -88,6 +51,8 @@ pub(crate) struct Worker {
     store: Metered<Arc<dyn Store>>,
     progress: Arc<Progress>,
     meter: Meter,
+    handles: Handles,
+    deep: Option<Deep>,
     scratch: Scratch,
     key: String,
 }
@@ -95,21 +60,30 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(clock: &Clock, data: DataSet, preprocess: Preprocess) -> Self {
         let store = Metered::new(Arc::clone(&data.store), clock.clone());
+        let piece = data.store.read_bytes();
         Self {
             clock: clock.clone(),
-            data,
             preprocess,
             progress: store.progress(),
             store,
             meter: Meter::default(),
-            scratch: Scratch::new(SCRATCH_BYTES),
+            handles: Handles::new(Arc::clone(&data.format), data.reading.kept_files),
+            deep: match data.reading.model {
+                ReadModel::Framework => None,
+                ReadModel::Deep { depth } => Some(Deep::new(depth)),
+            },
+            scratch: Scratch::new(SCRATCH_BYTES.max(piece)),
             key: String::new(),
+            data,
         }
     }
 
     /// What this worker asked of the store so far.
     pub(crate) fn meter(&mut self) -> &Meter {
         self.meter.merge(&self.store.take());
+        if let Some(deep) = &mut self.deep {
+            self.meter.merge(&deep.take_meter());
+        }
         &self.meter
     }
 
@@ -117,103 +91,116 @@ impl Worker {
         Arc::clone(&self.progress)
     }
 
-    /// Reads batch `k` of `share`, `size` samples one after the other.
-    pub(crate) fn read_batch(
-        &mut self,
-        share: EpochShare<'_>,
-        k: u64,
-        size: u64,
-    ) -> Result<Batch, LoadError> {
+    /// Reads batch `k`, the samples of `places`.
+    pub(crate) fn read_batch(&mut self, k: u64, places: Places<'_>) -> Result<Batch, LoadError> {
         self.progress.begin_batch(self.clock.now());
-        let mut batch = Batch { samples: size, ..Batch::default() };
-        let first = share.first_place + k * size;
-        for place in first..first + size {
-            if self.data.stop.load(Ordering::Relaxed) {
-                return Err(LoadError::Stopped);
-            }
-            batch.sample_bytes += self.read_sample(share.order.sample(place))?;
-            let pause_ns = (self.preprocess)();
-            if pause_ns > 0 {
-                self.clock.sleep_unless(pause_ns, &self.data.stop);
-            }
-        }
-        batch.ready_ns = self.clock.now();
-        self.progress.end_batch(batch.ready_ns);
-        let spent = self.progress.snapshot(batch.ready_ns);
-        batch.storage_ns = spent.storage_ns;
-        batch.busy_ns = spent.busy_ns;
-        Ok(batch)
+        let samples = (places.first..places.first + places.count).map(|p| places.order.sample(p));
+        let sample_bytes = match self.deep.is_some() {
+            true => self.move_bytes(k, samples)?,
+            false => self.read_samples(samples)?,
+        };
+        Ok(self.finish(places.count, sample_bytes))
     }
 
-    fn read_sample(&mut self, sample: SampleId) -> Result<u64, LoadError> {
+    /// Reads one sample as a batch of its own.
+    pub(crate) fn read_one(&mut self, k: u64, sample: SampleId) -> Result<Batch, LoadError> {
+        self.progress.begin_batch(self.clock.now());
+        let samples = std::iter::once(sample);
+        let sample_bytes = match self.deep.is_some() {
+            true => self.move_bytes(k, samples)?,
+            false => self.read_samples(samples)?,
+        };
+        Ok(self.finish(1, sample_bytes))
+    }
+
+    fn finish(&mut self, samples: u64, sample_bytes: u64) -> Batch {
+        let ready_ns = self.clock.now();
+        self.progress.end_batch(ready_ns);
+        let spent = self.progress.snapshot(ready_ns);
+        let (storage_ns, busy_ns) = (spent.storage_ns, spent.busy_ns);
+        Batch { samples, sample_bytes, storage_ns, busy_ns, ready_ns }
+    }
+
+    fn read_samples(&mut self, samples: impl Iterator<Item = SampleId>) -> Result<u64, LoadError> {
+        let mut bytes = 0;
+        for sample in samples {
+            self.check_stop()?;
+            self.name(sample);
+            let file = (sample.file, self.key.as_str());
+            let read = self.handles.read(&self.store, file, sample.index, &mut self.scratch);
+            bytes += match read {
+                Ok(read) => read.bytes,
+                Err(source) => {
+                    let file = self.data.store.locate(&self.key);
+                    return Err(LoadError::Sample { file, index: sample.index, source });
+                }
+            };
+            self.pause();
+        }
+        Ok(bytes)
+    }
+
+    /// Moves the bytes of all samples together. Only what leads to them is read one by one.
+    fn move_bytes(
+        &mut self,
+        batch: u64,
+        samples: impl Iterator<Item = SampleId>,
+    ) -> Result<u64, LoadError> {
+        let mut deep = self.deep.take().expect("only a deep reader moves bytes");
+        let located = self.locate(&mut deep, samples);
+        let moved = located.and_then(|count| {
+            let bytes = deep.read(&self.clock, &self.store, &self.data.store, &self.progress);
+            Ok((count, bytes.map_err(|source| LoadError::Bytes { batch, source })?))
+        });
+        self.deep = Some(deep);
+        let (count, bytes) = moved?;
+        for _ in 0..count {
+            self.check_stop()?;
+            self.pause();
+        }
+        Ok(bytes)
+    }
+
+    fn locate(
+        &mut self,
+        deep: &mut Deep,
+        samples: impl Iterator<Item = SampleId>,
+    ) -> Result<u64, LoadError> {
+        let mut count = 0;
+        deep.clear();
+        for sample in samples {
+            self.check_stop()?;
+            self.name(sample);
+            let file = (sample.file, self.key.as_str());
+            let stretches = deep.stretches();
+            let found =
+                self.handles.locate(&self.store, file, sample.index, &mut self.scratch, stretches);
+            if let Err(source) = found {
+                let file = self.data.store.locate(&self.key);
+                return Err(LoadError::Sample { file, index: sample.index, source });
+            }
+            deep.add(&self.key);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn name(&mut self, sample: SampleId) {
         self.key.clear();
         self.data.names.write_key(sample.file, &mut self.key);
-        let mut file = LazyFile { store: &self.store, key: &self.key, object: None };
-        let opened = self.data.format.open(&mut file, &mut self.scratch);
-        let read = opened.and_then(|mut it| it.read(&mut file, sample.index, &mut self.scratch));
-        match read {
-            Ok(read) => Ok(read.bytes),
-            Err(source) => Err(LoadError::Sample {
-                file: self.data.store.locate(&self.key),
-                index: sample.index,
-                source,
-            }),
+    }
+
+    fn check_stop(&self) -> Result<(), LoadError> {
+        match self.data.stop.load(Ordering::Relaxed) {
+            true => Err(LoadError::Stopped),
+            false => Ok(()),
         }
     }
-}
 
-/// A file as the byte source that formats read from. It is opened by the first call, so a format
-/// that needs no bytes does no I/O.
-struct LazyFile<'a> {
-    store: &'a Metered<Arc<dyn Store>>,
-    key: &'a str,
-    object: Option<Box<dyn Object>>,
-}
-
-impl LazyFile<'_> {
-    fn object(&mut self) -> Result<&mut dyn Object, StoreError> {
-        if self.object.is_none() {
-            self.object = Some(self.store.open(self.key)?);
+    fn pause(&mut self) {
+        let pause_ns = (self.preprocess)();
+        if pause_ns > 0 {
+            self.clock.sleep_unless(pause_ns, &self.data.stop);
         }
-        Ok(self.object.as_deref_mut().expect("opened above"))
-    }
-}
-
-impl Source for LazyFile<'_> {
-    fn len(&mut self) -> Result<u64, StreamError> {
-        Ok(self.object()?.len()?)
-    }
-
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
-        Ok(self.object()?.read_exact_at(offset, buf)?)
-    }
-
-    fn piece_bytes(&self) -> usize {
-        self.store.read_bytes()
-    }
-
-    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
-        let object = self.store.open(&which.key(self.key))?;
-        Ok(Box::new(CompanionFile { store: self.store, object }))
-    }
-}
-
-/// A companion of a data file.
-struct CompanionFile<'a> {
-    store: &'a Metered<Arc<dyn Store>>,
-    object: Box<dyn Object>,
-}
-
-impl Source for CompanionFile<'_> {
-    fn len(&mut self) -> Result<u64, StreamError> {
-        Ok(self.object.len()?)
-    }
-
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
-        Ok(self.object.read_exact_at(offset, buf)?)
-    }
-
-    fn piece_bytes(&self) -> usize {
-        self.store.read_bytes()
     }
 }

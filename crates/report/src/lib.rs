@@ -17,6 +17,7 @@ mod shown;
 
 pub mod screen;
 
+pub mod ceiling;
 pub mod explain;
 pub mod plan;
 pub mod workloads;

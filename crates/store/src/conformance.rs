@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use crate::{AlignedBuf, BLOCK_BYTES, Durability, Kind, Store, StoreError, Writer};
+use crate::{
+    AlignedBuf, BLOCK_BYTES, Call, Durability, Ended, Extent, Kind, Op, ReadQueue, Store,
+    StoreError, Writer, Written,
+};
 
 /// Runs every test against `store`, which must be empty and is empty again afterwards.
 ///
@@ -14,11 +17,17 @@ pub fn check(store: &dyn Store) {
     reads_are_exact(store);
     writes_appear_when_published(store);
     the_head_can_be_changed(store);
+    checksums_are_those_of_the_bytes(store);
+    queues_read_what_is_asked_for(store);
+    queues_survive_errors(store);
     folders_are_made_listed_and_removed(store);
     what_is_missing_is_said_to_be(store);
     keys_stay_inside(store);
     clear(store, "");
 }
+
+/// Sizes around the block and the buffers in use here.
+const SIZES: [usize; 9] = [0, 1, 4095, 4096, 4097, 8192, 8193, 100_000, 524_288 + 17];
 
 /// Bytes that differ from place to place.
 fn pattern(len: usize) -> Vec<u8> {
@@ -30,7 +39,8 @@ fn write(store: &dyn Store, key: &str, bytes: &[u8]) {
     let mut writer = Writer::create(store, key, &mut buf).expect("create");
     writer.write_all(bytes).expect("write");
     assert_eq!(writer.written(), bytes.len() as u64);
-    writer.publish(Durability::None).expect("publish");
+    let written = writer.publish(Durability::None).expect("publish");
+    assert_eq!(written, Written { bytes: bytes.len() as u64, crc32: None });
 }
 
 fn read(store: &dyn Store, key: &str) -> Vec<u8> {
@@ -64,7 +74,7 @@ fn clear(store: &dyn Store, folder: &str) {
 
 fn bytes_come_back(store: &dyn Store) {
     store.make_folder("round").expect("make folder");
-    for len in [0, 1, 4095, 4096, 4097, 8192, 8193, 100_000, 524_288 + 17] {
+    for len in SIZES {
         let (key, bytes) = (format!("round/{len}"), pattern(len));
         write(store, &key, &bytes);
         assert!(read(store, &key) == bytes, "{len} bytes do not come back");
@@ -151,6 +161,106 @@ fn the_head_can_be_changed(store: &dyn Store) {
         assert!(read(store, "head/it") == expected, "patched object of {len} bytes");
     }
     clear(store, "head");
+}
+
+fn checksums_are_those_of_the_bytes(store: &dyn Store) {
+    store.make_folder("sums").expect("make folder");
+    for buffer_bytes in [BLOCK_BYTES, 2 * BLOCK_BYTES, 1 << 20] {
+        let mut buf = AlignedBuf::new(buffer_bytes);
+        for (len, patch) in SIZES.into_iter().flat_map(|len| [(len, ""), (len, "CRC!")]) {
+            let mut writer =
+                Writer::create(store, "sums/it", &mut buf).expect("create").with_checksum();
+            writer.write_all(&pattern(len)).expect("write");
+            let patch = &patch.as_bytes()[..patch.len().min(len)];
+            writer.patch(len.min(BLOCK_BYTES).saturating_sub(4) as u64, patch).expect("patch");
+            let written = writer.publish(Durability::None).expect("publish");
+            let crc32 = Some(crc32fast::hash(&read(store, "sums/it")));
+            let expected = Written { bytes: len as u64, crc32 };
+            assert_eq!(written, expected, "{len} bytes, patched with {patch:?}");
+        }
+    }
+    clear(store, "sums");
+}
+
+fn extent(key: &str, offset: u64, len: impl Into<Option<u64>>) -> Extent {
+    Extent { key: key.to_owned(), offset, len: len.into() }
+}
+
+/// What a queue gives, and how many opens, questions for a size, and bytes it showed.
+fn read_queued(
+    queue: &mut dyn ReadQueue,
+    extents: &[Extent],
+) -> (Result<u64, StoreError>, [u64; 3]) {
+    let mut counts = [0; 3];
+    let result = queue.read(extents, &mut |Call { op, ended, .. }| match (op, ended) {
+        (Op::Open, _) => counts[0] += 1,
+        (Op::Stat, _) => counts[1] += 1,
+        (Op::Read, Ended::Well { bytes }) => counts[2] += bytes,
+        (Op::Read, Ended::Badly) => {}
+        _ => panic!("a queue only reads, found {op}"),
+    });
+    (result, counts)
+}
+
+fn queues_read_what_is_asked_for(store: &dyn Store) {
+    store.make_folder("queue").expect("make folder");
+    let long = 3 * store.read_bytes() as u64 + 9001;
+    write(store, "queue/long", &pattern(long as usize));
+    write(store, "queue/short", b"12345");
+    write(store, "queue/none", b"");
+    for depth in [0, 1, 5, 16] {
+        let Some(mut queue) = store.queue(depth).expect("queue") else { break };
+        let mut check = |extents: &[Extent], expected: [u64; 3]| {
+            let (result, counts) = read_queued(&mut *queue, extents);
+            assert_eq!(result.expect("read"), expected[2], "{extents:?} at depth {depth}");
+            assert_eq!(counts, expected, "{extents:?} at depth {depth}");
+        };
+        check(&[], [0, 0, 0]);
+        check(&[extent("queue/none", 0, None)], [1, 1, 0]);
+        check(&[extent("queue/long", 0, None)], [1, 1, long]);
+        check(&[extent("queue/long", 0, long)], [1, 0, long]);
+        check(&[extent("queue/long", 4095, 2)], [1, 0, 2]);
+        check(
+            &[extent("queue/long", long - 1, 1), extent("queue/long", 5, None)],
+            [1, 1, long - 4],
+        );
+        check(&[extent("queue/long", long, None), extent("queue/short", 5, 0)], [2, 1, 0]);
+        // More files than the queue has room for.
+        let mut many = vec![extent("queue/short", 1, 3); 3];
+        for _ in 0..40 {
+            many.extend([extent("queue/short", 0, None), extent("queue/long", 4097, 5000)]);
+        }
+        check(&many, [80, 40, 9 + 40 * 5005]);
+    }
+    clear(store, "queue");
+}
+
+fn queues_survive_errors(store: &dyn Store) {
+    store.make_folder("queue").expect("make folder");
+    write(store, "queue/it", &pattern(700_001));
+    if let Some(mut queue) = store.queue(4).expect("queue") {
+        for (offset, len, found) in
+            [(700_000, 2, 1), (700_001, 1, 0), (1 << 40, 5, 0), (u64::MAX - 3, 9, 0)]
+        {
+            let extents = [extent("queue/it", 0, None), extent("queue/it", offset, len)];
+            let error = read_queued(&mut *queue, &extents).0.expect_err("too far");
+            let StoreError::Short { path, offset: at, wanted, found: there } = error else {
+                panic!("expected a short read, found {error:?}");
+            };
+            assert_eq!(path, store.locate("queue/it"));
+            assert_eq!((at, wanted, there), (offset, len, found));
+        }
+        let extents = [extent("queue/it", 0, None), extent("queue/missing", 0, None)];
+        let error = read_queued(&mut *queue, &extents).0.expect_err("nothing is there");
+        assert!(error.is_missing(), "{error:?}");
+        assert!(error.to_string().contains(&store.locate("queue/missing")), "{error}");
+        let error = read_queued(&mut *queue, &[extent("../x", 0, None)]).0.expect_err("no key");
+        assert!(matches!(error, StoreError::Key { .. }), "{error:?}");
+        let again = read_queued(&mut *queue, &[extent("queue/it", 0, None)]);
+        assert_eq!(again.0.expect("read"), 700_001);
+        assert_eq!(again.1, [1, 1, 700_001]);
+    }
+    clear(store, "queue");
 }
 
 fn folders_are_made_listed_and_removed(store: &dyn Store) {

@@ -6,11 +6,11 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::buffer::is_aligned;
-use crate::posix::{Partial, check_full, failed};
+use crate::partial::Partial;
+use crate::source::{Source, failed};
 use crate::{AlignedBuf, BLOCK_BYTES, Durability, Object, Op, StoreError, Upload};
 
 const WINDOW_BYTES: usize = 256 * 1024;
@@ -39,20 +39,19 @@ impl WindowPool {
 
 /// A file open for direct reading.
 pub(crate) struct DirectFile {
-    file: File,
-    path: PathBuf,
+    source: Source,
     windows: Arc<WindowPool>,
     /// Taken at the first read that is not aligned.
     window: Option<AlignedBuf>,
 }
 
 impl DirectFile {
-    pub(crate) fn new(file: File, path: PathBuf, windows: Arc<WindowPool>) -> DirectFile {
-        DirectFile { file, path, windows, window: None }
+    pub(crate) fn new(source: Source, windows: Arc<WindowPool>) -> DirectFile {
+        DirectFile { source, windows, window: None }
     }
 
     /// Reads up to `buf.len()` bytes through the window; fewer only at the end of the file.
-    fn read_windowed(&mut self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+    fn read_windowed(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
         let window = self.window.get_or_insert_with(|| self.windows.take());
         let mut done = 0;
         while done < buf.len() {
@@ -60,7 +59,7 @@ impl DirectFile {
             let skip = (at % BLOCK_BYTES as u64) as usize;
             let wanted = (skip + buf.len() - done).next_multiple_of(BLOCK_BYTES);
             let part = &mut window[..wanted.min(WINDOW_BYTES)];
-            let found = read_up_to_end(&self.file, at - skip as u64, part)?;
+            let found = read_up_to_end(&self.source, at - skip as u64, part)?;
             let useful = part[..found].get(skip..).unwrap_or_default();
             let count = useful.len().min(buf.len() - done);
             buf[done..done + count].copy_from_slice(&useful[..count]);
@@ -72,11 +71,11 @@ impl DirectFile {
         Ok(done)
     }
 
-    fn read_some(&mut self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+    fn read_some(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
         let aligned = is_aligned(buf) && offset.is_multiple_of(BLOCK_BYTES as u64);
         let straight = if aligned { buf.len() - buf.len() % BLOCK_BYTES } else { 0 };
         let (front, back) = buf.split_at_mut(straight);
-        let found = read_up_to_end(&self.file, offset, front)?;
+        let found = read_up_to_end(&self.source, offset, front)?;
         if found < front.len() || back.is_empty() {
             return Ok(found);
         }
@@ -84,20 +83,15 @@ impl DirectFile {
     }
 }
 
-/// Reads until `buf` is full or the file ends. Takes a read that stops inside a block as the end of the file, since
-/// going on from there would not be aligned.
-fn read_up_to_end(file: &File, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+/// Reads until `buf` is full or the file ends. Takes a read that stops inside a block as the end of
+/// the file, since going on from there would not be aligned.
+fn read_up_to_end(source: &Source, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
     let mut done = 0;
     while done < buf.len() {
-        match file.read_at(&mut buf[done..], offset + done as u64) {
-            Ok(count) => {
-                done += count;
-                if count == 0 || !done.is_multiple_of(BLOCK_BYTES) {
-                    break;
-                }
-            }
-            Err(err) if err.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(err) => return Err(err),
+        let count = source.read_some(offset + done as u64, &mut buf[done..])?;
+        done += count;
+        if count == 0 || !done.is_multiple_of(BLOCK_BYTES) {
+            break;
         }
     }
     Ok(done)
@@ -105,14 +99,12 @@ fn read_up_to_end(file: &File, offset: u64, buf: &mut [u8]) -> std::io::Result<u
 
 impl Object for DirectFile {
     fn len(&mut self) -> Result<u64, StoreError> {
-        let found = self.file.metadata().map_err(|source| failed(Op::Stat, &self.path, source))?;
-        Ok(found.len())
+        self.source.len()
     }
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
-        let found =
-            self.read_some(offset, buf).map_err(|source| failed(Op::Read, &self.path, source))?;
-        check_full(&self.path, offset, buf.len(), found)
+        let found = self.read_some(offset, buf)?;
+        self.source.check_full(offset, buf.len(), found)
     }
 }
 

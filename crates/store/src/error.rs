@@ -38,6 +38,28 @@ pub enum StoreError {
         /// The system's words.
         source: io::Error,
     },
+    /// The kernel, or the container around the process, offers no io_uring.
+    #[error("the kernel refuses io_uring")]
+    RingRefused {
+        /// The system's words.
+        source: io::Error,
+    },
+    /// io_uring was asked for together with a mapping, which reads without any call.
+    #[error(
+        "files of {root} are mapped into memory, expected buffered or direct reads for io_uring"
+    )]
+    RingMapped {
+        /// The store's root.
+        root: String,
+    },
+    /// A store that makes up what it is asked for was asked for something else.
+    #[error("cannot {op} {path}: its store makes up objects that are read, and holds none")]
+    MadeUp {
+        /// What was asked for.
+        op: Op,
+        /// Of which object or folder.
+        path: String,
+    },
     /// A write that direct I/O cannot do.
     #[error("direct write of {len} bytes at byte {offset} of {path} does not begin at a block")]
     Unaligned {
@@ -85,9 +107,9 @@ impl StoreError {
     /// The system's error number, if it gave one.
     pub fn errno(&self) -> Option<i32> {
         match self {
-            StoreError::Io { source, .. } | StoreError::DirectRefused { source, .. } => {
-                source.raw_os_error()
-            }
+            StoreError::Io { source, .. }
+            | StoreError::DirectRefused { source, .. }
+            | StoreError::RingRefused { source } => source.raw_os_error(),
             _ => None,
         }
     }

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::{Durability, Entry, Kind, Object, Op, Resident, Store, StoreError, Upload};
 
 /// Wraps a store so that one operation fails and all others go through.
+///
+/// Has no queue, whatever the store has: a queue's calls do not come by here.
 #[derive(Clone)]
 pub struct Failing<S> {
     inner: S,
@@ -72,6 +74,11 @@ impl<S: Store> Store for Failing<S> {
     fn remove(&self, key: &str) -> Result<(), StoreError> {
         self.strike(Op::Remove, key)?;
         self.inner.remove(key)
+    }
+
+    fn remove_stale(&self, folder: &str) -> Result<u64, StoreError> {
+        self.strike(Op::Remove, folder)?;
+        self.inner.remove_stale(folder)
     }
 
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {

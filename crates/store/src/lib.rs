@@ -1,8 +1,8 @@
 //! Where bytes live: stores, the objects in them, and wrappers that count, and fail on purpose.
 //!
 //! A [`Store`] has a root; everything in it has a key, a relative path with `/`. Reading goes
-//! through [`Object`], writing through [`Upload`], usually with a [`Writer`] in front that brings
-//! the buffer. A short read is an error, a file appears only when it is complete, and bytes, calls
+//! through [`Object`], or through a [`ReadQueue`] that keeps many reads under way; writing goes
+//! through [`Upload`], usually with a [`Writer`] in front that brings the buffer. A short read is an error, a file appears only when it is complete, and bytes, calls
 //! and times are counted here and nowhere else.
 #![deny(unsafe_code)]
 
@@ -11,13 +11,21 @@ mod direct;
 mod error;
 mod fail;
 mod key;
+mod mapped;
 mod memory;
 mod meter;
 mod metered;
 mod op;
 mod os;
+mod partial;
+mod piece;
 mod posix;
 mod progress;
+mod queue;
+mod repeated;
+mod ring;
+mod ring_queue;
+mod source;
 mod store;
 mod writer;
 
@@ -31,13 +39,15 @@ pub use buffer::AlignedBuf;
 pub use error::StoreError;
 pub use fail::Failing;
 pub use memory::Memory;
-pub use meter::{Meter, OpMeter};
+pub use meter::{Ended, Meter, OpMeter};
 pub use metered::Metered;
 pub use op::Op;
 pub use posix::{Mode, Posix};
 pub use progress::{Progress, Spent};
+pub use queue::{Call, Extent, ReadQueue};
+pub use repeated::Repeated;
 pub use store::{
     BLOCK_BYTES, BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Resident,
     Store, Upload,
 };
-pub use writer::Writer;
+pub use writer::{Writer, Written};

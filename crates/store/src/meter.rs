@@ -22,16 +22,21 @@ pub struct OpMeter {
     pub errors: u64,
     /// Bytes moved by calls that did not fail.
     pub bytes: u64,
-    /// Time in all calls.
+    /// Time in all calls; those that a queue had under way together count one by one.
     pub busy_ns: u64,
     /// Time in each call, in ns, those that failed included.
     pub latency_ns: Histogram<u64>,
 }
 
 /// How a call went.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Ended {
-    Well { bytes: u64 },
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ended {
+    /// It did what it was asked for.
+    Well {
+        /// Bytes it moved.
+        bytes: u64,
+    },
+    /// It failed.
     Badly,
 }
 

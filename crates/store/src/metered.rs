@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::Clock;
 
-use crate::meter::Ended;
 use crate::{
-    Durability, Entry, Kind, Meter, Object, Op, Progress, Resident, Store, StoreError, Upload,
+    Call, Durability, Ended, Entry, Extent, Kind, Meter, Object, Op, Progress, ReadQueue, Resident,
+    Store, StoreError, Upload,
 };
 
 /// Wraps a store for one worker: every call is timed and counted, and shown in its progress.
@@ -61,9 +61,13 @@ impl Ledger {
             Ok(_) => Ended::Well { bytes: bytes as u64 },
             Err(_) => Ended::Badly,
         };
-        let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-        meter.record(op, end.saturating_sub(start), ended);
+        self.record(Call { op, duration_ns: end.saturating_sub(start), ended });
         result
+    }
+
+    fn record(&self, call: Call) {
+        let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        meter.record(call.op, call.duration_ns, call.ended);
     }
 }
 
@@ -95,6 +99,10 @@ impl<S: Store> Store for Metered<S> {
         self.ledger.enter(Op::Remove, 0, || self.inner.remove(key))
     }
 
+    fn remove_stale(&self, folder: &str) -> Result<u64, StoreError> {
+        self.ledger.enter(Op::Remove, 0, || self.inner.remove_stale(folder))
+    }
+
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
         self.ledger.enter(Op::Stat, 0, || self.inner.kind(key))
     }
@@ -117,6 +125,12 @@ impl<S: Store> Store for Metered<S> {
 
     fn read_bytes(&self) -> usize {
         self.inner.read_bytes()
+    }
+
+    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+        let inner = self.inner.queue(depth)?;
+        let ledger = self.ledger.clone();
+        Ok(inner.map(|inner| Box::new(MeteredQueue { inner, ledger }) as Box<dyn ReadQueue>))
     }
 }
 
@@ -148,5 +162,24 @@ impl Upload for MeteredUpload {
     fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
         let MeteredUpload { inner, ledger } = *self;
         ledger.enter(Op::Publish, 0, || inner.publish(durability))
+    }
+}
+
+struct MeteredQueue {
+    inner: Box<dyn ReadQueue>,
+    ledger: Ledger,
+}
+
+impl ReadQueue for MeteredQueue {
+    /// Every call is counted with its own latency; the worker is in storage all the while.
+    fn read(&mut self, extents: &[Extent], seen: &mut dyn FnMut(Call)) -> Result<u64, StoreError> {
+        let Ledger { clock, progress, .. } = &self.ledger;
+        progress.enter_storage(clock.now());
+        let result = self.inner.read(extents, &mut |call| {
+            self.ledger.record(call);
+            seen(call);
+        });
+        progress.leave_storage(clock.now());
+        result
     }
 }

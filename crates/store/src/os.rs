@@ -1,4 +1,4 @@
-//! The system calls the standard library has no name for. All unsafe code of this crate.
+//! The system calls the standard library has no name for, but those of mappings and rings.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -25,6 +25,14 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     // SAFETY: the call succeeded, so it has filled `found`.
     let found = unsafe { found.assume_init() };
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+/// Asks for huge pages where whole ones fit into `memory`. A hint: a system without any does nothing.
+pub(crate) fn prefer_huge_pages(memory: &mut [u8]) {
+    let first = memory.as_ptr().align_offset(page_bytes()).min(memory.len());
+    let memory = &mut memory[first..];
+    // SAFETY: the range is ours alone and begins at a page; its bytes stay what they are.
+    unsafe { libc::madvise(memory.as_mut_ptr().cast(), memory.len(), libc::MADV_HUGEPAGE) };
 }
 
 /// Drops the file's clean pages from the page cache.
@@ -89,7 +97,29 @@ fn resident_in(file: &File, offset: u64, len: usize) -> io::Result<u64> {
     Ok(sizes.zip(pages).filter(|(_, flags)| flags & 1 == 1).map(|(size, _)| size as u64).sum())
 }
 
-fn page_bytes() -> usize {
+/// The name of this machine, or container.
+pub(crate) fn host_name() -> io::Result<Vec<u8>> {
+    // Longer than any name that Linux knows.
+    let mut name = [0u8; 256];
+    // SAFETY: `name` has room for as many bytes as the call is told.
+    let status = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let len = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    Ok(name[..len].to_vec())
+}
+
+/// Whether there is a process of that number, whoever owns it.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let Ok(pid @ 1..) = libc::pid_t::try_from(pid) else { return false };
+    // SAFETY: takes and returns plain numbers; signal 0 is only checked, not sent.
+    let status = unsafe { libc::kill(pid, 0) };
+    status == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
+/// The size of a page of memory.
+pub(crate) fn page_bytes() -> usize {
     // SAFETY: takes and returns plain numbers.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).expect("every Linux knows its page size")

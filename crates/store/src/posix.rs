@@ -1,4 +1,4 @@
-//! Files below a folder, through the page cache or past it.
+//! Files below a folder, through the page cache, past it, or mapped into memory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -6,38 +6,79 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::direct::{DirectFile, DirectUpload, WindowPool};
+use crate::mapped::MappedFile;
+use crate::partial::{self, Partial};
+use crate::ring::RingPool;
+use crate::ring_queue::RingQueue;
+use crate::source::{BufferedFile, Source, failed};
 use crate::{
-    BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Op, Resident, Store,
-    StoreError, Upload, key, os,
+    BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Op, ReadQueue,
+    Resident, Store, StoreError, Upload, key, os,
 };
 
-/// In the names of files that are not published yet: `.NAME.partial-PID-NUMBER`.
-const PARTIAL: &str = ".partial-";
-
-/// Whether files go through the page cache.
+/// How files are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Through the page cache, as programs do by default.
     Buffered,
     /// Past it, with `O_DIRECT`. A file system that refuses is an error, never a fallback.
     Direct,
+    /// Read by mapping them into memory, which brings pages in one after the other and copies what
+    /// was asked for; written through the page cache.
+    Mapped,
 }
 
-/// A folder of the operating system as a store.
-#[derive(Debug)]
+/// A folder of the operating system as a store. Clones share their buffers and rings.
+#[derive(Debug, Clone)]
 pub struct Posix {
     root: PathBuf,
     mode: Mode,
+    read_bytes: usize,
     windows: Arc<WindowPool>,
+    /// What reads go through, if not through a call each.
+    rings: Option<Arc<RingPool>>,
 }
 
 impl Posix {
     /// The store of everything below `root`, which need not exist yet.
     pub fn new(root: impl Into<PathBuf>, mode: Mode) -> Posix {
-        Posix { root: root.into(), mode, windows: Arc::default() }
+        let read_bytes = match mode {
+            Mode::Buffered | Mode::Mapped => BUFFERED_READ_BYTES,
+            Mode::Direct => DIRECT_READ_BYTES,
+        };
+        Posix { root: root.into(), mode, read_bytes, windows: Arc::default(), rings: None }
+    }
+
+    /// The same store, but reads go through io_uring, and it has a queue.
+    ///
+    /// Tries it out at once: what the kernel or the container refuses is refused here, before
+    /// anything is read or written, and never done in another way.
+    pub fn with_ring(self) -> Result<Posix, StoreError> {
+        if self.mode == Mode::Mapped {
+            return Err(StoreError::RingMapped { root: self.root.display().to_string() });
+        }
+        Ok(Posix { rings: Some(Arc::new(RingPool::new()?)), ..self })
+    }
+
+    /// The same store, but objects are asked for `read_bytes` at a time; 0 counts as 1. Direct reads
+    /// of a queue are rounded up to whole blocks.
+    #[must_use]
+    pub fn with_read_bytes(self, read_bytes: usize) -> Posix {
+        Posix { read_bytes: read_bytes.max(1), ..self }
+    }
+
+    /// Whether reads must be whole blocks.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.mode == Mode::Direct
+    }
+
+    /// The file of an object, open for reading.
+    pub(crate) fn open_to_read(&self, key: &str) -> Result<(File, PathBuf), StoreError> {
+        let path = self.object_path(key)?;
+        let file = self.open_file(Op::Open, &path, OpenOptions::new().read(true))?;
+        Ok((file, path))
     }
 
     fn folder_path(&self, folder: &str) -> Result<PathBuf, StoreError> {
@@ -78,11 +119,14 @@ impl Posix {
 
 impl Store for Posix {
     fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
-        let path = self.object_path(key)?;
-        let file = self.open_file(Op::Open, &path, OpenOptions::new().read(true))?;
+        let (file, path) = self.open_to_read(key)?;
+        let source = |file, path| Source::new(file, path, self.rings.clone());
         Ok(match self.mode {
-            Mode::Buffered => Box::new(BufferedFile { file, path }),
-            Mode::Direct => Box::new(DirectFile::new(file, path, Arc::clone(&self.windows))),
+            Mode::Buffered => Box::new(BufferedFile::new(source(file, path))),
+            Mode::Direct => {
+                Box::new(DirectFile::new(source(file, path), Arc::clone(&self.windows)))
+            }
+            Mode::Mapped => Box::new(MappedFile::new(file, path)),
         })
     }
 
@@ -91,7 +135,7 @@ impl Store for Posix {
         let partial = Partial::new(path);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        let file = match self.open_file(Op::Create, &partial.temporary, &mut options) {
+        let file = match self.open_file(Op::Create, partial.temporary(), &mut options) {
             Ok(file) => file,
             Err(StoreError::Io { op, source, .. }) => {
                 return Err(failed(op, &partial.path, source));
@@ -99,7 +143,7 @@ impl Store for Posix {
             Err(refused) => return Err(refused),
         };
         Ok(match self.mode {
-            Mode::Buffered => Box::new(BufferedUpload { file, partial }),
+            Mode::Buffered | Mode::Mapped => Box::new(BufferedUpload { file, partial }),
             Mode::Direct => Box::new(DirectUpload::new(file, partial)),
         })
     }
@@ -117,7 +161,7 @@ impl Store for Posix {
             let Some(text) = name.to_str() else {
                 return Err(StoreError::NotUtf8 { folder: path.display().to_string(), name });
             };
-            if text.starts_with('.') && text.contains(PARTIAL) {
+            if partial::is_partial(text) {
                 continue;
             }
             let kind = kind_of(&entry).map_err(|source| failed(Op::List, &entry.path(), source))?;
@@ -146,6 +190,14 @@ impl Store for Posix {
                 Err(failed(Op::Remove, &path, source))
             }
             _ => Ok(()),
+        }
+    }
+
+    fn remove_stale(&self, folder: &str) -> Result<u64, StoreError> {
+        let path = self.folder_path(folder)?;
+        match partial::remove_stale(&path) {
+            Err(source) if source.kind() == ErrorKind::NotFound => Ok(0),
+            removed => removed.map_err(|source| failed(Op::Remove, &path, source)),
         }
     }
 
@@ -200,10 +252,14 @@ impl Store for Posix {
     }
 
     fn read_bytes(&self) -> usize {
-        match self.mode {
-            Mode::Buffered => BUFFERED_READ_BYTES,
-            Mode::Direct => DIRECT_READ_BYTES,
+        self.read_bytes
+    }
+
+    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+        if self.rings.is_none() {
+            return Ok(None);
         }
+        Ok(Some(Box::new(RingQueue::new(self.clone(), depth)?)))
     }
 }
 
@@ -215,55 +271,6 @@ fn kind_of(entry: &fs::DirEntry) -> io::Result<Kind> {
         false => kind.is_dir(),
     };
     Ok(if is_folder { Kind::Folder } else { Kind::File })
-}
-
-pub(crate) fn failed(op: Op, path: &Path, source: io::Error) -> StoreError {
-    StoreError::Io { op, path: path.display().to_string(), source }
-}
-
-/// Reads until `buf` is full or the file ends; how much was read.
-pub(crate) fn read_up_to(file: &File, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
-    let mut done = 0;
-    while done < buf.len() {
-        match file.read_at(&mut buf[done..], offset + done as u64) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(err) if err.kind() == ErrorKind::Interrupted => {}
-            Err(err) => return Err(err),
-        }
-    }
-    Ok(done)
-}
-
-struct BufferedFile {
-    file: File,
-    path: PathBuf,
-}
-
-impl Object for BufferedFile {
-    fn len(&mut self) -> Result<u64, StoreError> {
-        let found = self.file.metadata().map_err(|source| failed(Op::Stat, &self.path, source))?;
-        Ok(found.len())
-    }
-
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
-        let found = read_up_to(&self.file, offset, buf)
-            .map_err(|source| failed(Op::Read, &self.path, source))?;
-        check_full(&self.path, offset, buf.len(), found)
-    }
-}
-
-pub(crate) fn check_full(
-    path: &Path,
-    offset: u64,
-    wanted: usize,
-    found: usize,
-) -> Result<(), StoreError> {
-    if found == wanted {
-        return Ok(());
-    }
-    let path = path.display().to_string();
-    Err(StoreError::Short { path, offset, wanted: wanted as u64, found: found as u64 })
 }
 
 struct BufferedUpload {
@@ -280,48 +287,5 @@ impl Upload for BufferedUpload {
 
     fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
         self.partial.publish(&self.file, durability)
-    }
-}
-
-/// A file under its temporary name, which is removed unless it is published.
-pub(crate) struct Partial {
-    pub(crate) path: PathBuf,
-    temporary: PathBuf,
-    published: bool,
-}
-
-impl Partial {
-    fn new(path: PathBuf) -> Partial {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = format!(".{name}{PARTIAL}{}-{number}", std::process::id());
-        let temporary = path.with_file_name(name);
-        Partial { path, temporary, published: false }
-    }
-
-    pub(crate) fn publish(mut self, file: &File, durability: Durability) -> Result<(), StoreError> {
-        let mut publish = || {
-            if durability == Durability::Fsync {
-                file.sync_all()?;
-            }
-            fs::rename(&self.temporary, &self.path)?;
-            self.published = true;
-            match (durability, self.path.parent()) {
-                (Durability::Fsync, Some(folder)) => File::open(folder)?.sync_all(),
-                _ => Ok(()),
-            }
-        };
-        publish().map_err(|source| failed(Op::Publish, &self.path, source))
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        if self.published {
-            return;
-        }
-        // If this fails, a hidden file stays that no listing shows; nobody is left to be told.
-        let _ = fs::remove_file(&self.temporary);
     }
 }

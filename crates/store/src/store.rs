@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::StoreError;
+use crate::{ReadQueue, StoreError};
 
 /// What direct I/O is aligned to, and how much of a file [`Writer::patch`](crate::Writer::patch)
 /// may change after it was written.
@@ -38,6 +38,13 @@ pub trait Store: Send + Sync {
     /// with something in it stays.
     fn remove(&self, key: &str) -> Result<(), StoreError>;
 
+    /// Removes what processes of this machine that are gone have left unpublished in a folder; how
+    /// many that were. What other machines or living processes write there stays, and a folder that
+    /// is not there holds nothing.
+    fn remove_stale(&self, _folder: &str) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
     /// What stands under `key`, if anything does.
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError>;
 
@@ -64,6 +71,12 @@ pub trait Store: Send + Sync {
     /// How many bytes an object is best asked for at a time.
     fn read_bytes(&self) -> usize {
         BUFFERED_READ_BYTES
+    }
+
+    /// A queue that keeps up to `depth` reads of [`Store::read_bytes`] each under way, which needs
+    /// the memory for as many; `None` if the store has none, and threads must do.
+    fn queue(&self, _depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+        Ok(None)
     }
 }
 
@@ -152,6 +165,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).remove(key)
     }
 
+    fn remove_stale(&self, folder: &str) -> Result<u64, StoreError> {
+        (**self).remove_stale(folder)
+    }
+
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
         (**self).kind(key)
     }
@@ -174,5 +191,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn read_bytes(&self) -> usize {
         (**self).read_bytes()
+    }
+
+    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+        (**self).queue(depth)
     }
 }

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::{
-    AlignedBuf, Durability, Failing, Memory, Metered, Mode, Op, Posix, Resident, Store, StoreError,
-    Writer, conformance,
+    AlignedBuf, Call, Durability, Ended, Extent, Failing, Kind, Memory, Metered, Mode, Op, Posix,
+    Repeated, Resident, Store, StoreError, Writer, conformance,
 };
 use feedline_clock::Clock;
 
@@ -13,7 +13,7 @@ fn write(store: &dyn Store, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
     let mut buf = AlignedBuf::new(4096);
     let mut writer = Writer::create(store, key, &mut buf)?;
     writer.write_all(bytes)?;
-    writer.publish(Durability::None)
+    writer.publish(Durability::None).map(drop)
 }
 
 fn posix(mode: Mode) -> (tempfile::TempDir, Posix) {
@@ -36,6 +36,54 @@ fn posix_direct_conforms() {
 }
 
 #[test]
+fn posix_mapped_conforms() {
+    let (_folder, store) = posix(Mode::Mapped);
+    conformance::check(&store);
+}
+
+#[test]
+fn posix_with_a_ring_conforms() {
+    for mode in [Mode::Buffered, Mode::Direct] {
+        let (_folder, store) = posix(mode);
+        let store = store.with_ring().unwrap();
+        conformance::check(&store);
+        conformance::check(&Metered::new(Arc::new(store), Clock::real()));
+    }
+}
+
+#[test]
+fn posix_with_odd_transfers_conforms() {
+    for (mode, read_bytes) in [(Mode::Buffered, 1000), (Mode::Direct, 5000)] {
+        let (_folder, store) = posix(mode);
+        let store = store.with_read_bytes(read_bytes).with_ring().unwrap();
+        assert_eq!(store.read_bytes(), read_bytes);
+        conformance::check(&store);
+    }
+}
+
+#[test]
+fn mapped_files_have_no_ring() {
+    let (folder, store) = posix(Mode::Mapped);
+    let error = store.with_ring().unwrap_err();
+    let root = folder.path().join("root");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "files of {} are mapped into memory, expected buffered or direct reads for io_uring",
+            root.display()
+        )
+    );
+}
+
+#[test]
+fn only_a_ring_has_a_queue() {
+    for mode in [Mode::Buffered, Mode::Direct, Mode::Mapped] {
+        let (_folder, store) = posix(mode);
+        assert!(store.queue(4).unwrap().is_none(), "{mode:?}");
+    }
+}
+
+#[test]
 fn memory_conforms() {
     conformance::check(&Memory::new(Clock::simulated()));
 }
@@ -51,6 +99,7 @@ fn wrapped_stores_conform() {
 fn leftovers_of_a_killed_writer_are_not_listed() {
     let (folder, store) = posix(Mode::Buffered);
     std::fs::write(folder.path().join("root/.img_0.npz.partial-99-0"), "half").unwrap();
+    std::fs::write(folder.path().join("root/.img_0.npz.partial-a-b.c-99-0"), "half").unwrap();
     std::fs::write(folder.path().join("root/.hidden"), "whole").unwrap();
     let mut names = Vec::new();
     let listed = store.list("", &mut |entry| {
@@ -201,4 +250,162 @@ fn an_operation_in_flight_is_seen_from_another_thread() {
         let spent = progress.snapshot(clock.now());
         assert_eq!((spent.batch_no, spent.storage_ns), (1, 300_000));
     });
+}
+
+#[test]
+fn a_queue_is_metered_call_by_call_and_in_storage_throughout() {
+    let (_folder, store) = posix(Mode::Direct);
+    let store = Metered::new(store.with_ring().unwrap(), Clock::real());
+    write(&store, "it", &vec![1; (3 << 20) + 5]).unwrap();
+    store.take();
+    let progress = store.progress();
+    progress.begin_batch(0);
+    let mut queue = store.queue(2).unwrap().unwrap();
+    let extents = [
+        Extent { key: "it".to_owned(), offset: 1, len: None },
+        Extent { key: "none".to_owned(), offset: 0, len: None },
+    ];
+    let mut calls = Vec::new();
+    let error = queue.read(&extents, &mut |call| calls.push(call)).unwrap_err();
+    assert!(error.is_missing());
+    let spent = progress.snapshot(u64::MAX);
+    let meter = store.take();
+    let count = |op| {
+        let meter = meter.op(op);
+        let busy_ns = calls.iter().filter(|call| call.op == op).map(|call| call.duration_ns).sum();
+        assert_eq!(meter.busy_ns, busy_ns, "{op}");
+        assert_eq!(meter.latency_ns.len(), meter.calls, "{op}");
+        (meter.calls, meter.errors, meter.bytes)
+    };
+    assert_eq!((count(Op::Open), count(Op::Stat)), ((2, 1, 0), (1, 0, 0)));
+    // Whatever was under way when the second open failed is not counted.
+    assert_eq!(meter.op(Op::Read).errors, 0);
+    let whole = queue.read(&extents[..1], &mut |call| assert!(call.ended != Ended::Badly)).unwrap();
+    assert_eq!(whole, (3 << 20) + 4);
+    let meter = store.take();
+    assert_eq!((meter.op(Op::Read).calls, meter.op(Op::Read).bytes), (4, (3 << 20) + 4));
+    assert!(spent.storage_ns > 0 && progress.snapshot(u64::MAX).storage_ns > spent.storage_ns);
+}
+
+#[test]
+fn a_killed_writer_is_cleaned_up_behind() {
+    let (folder, store) = posix(Mode::Buffered);
+    let living = store.create("living").unwrap();
+    let name = std::fs::read_dir(folder.path().join("root")).unwrap().next().unwrap().unwrap();
+    let name = name.file_name().into_string().unwrap();
+    let ours = format!("-{}-", std::process::id());
+    assert!(name.starts_with(".living.partial-") && name.contains(&ours), "{name}");
+
+    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let child_name = |number: u32| {
+        let (host, _) = name.strip_prefix(".living.partial-").unwrap().split_once(&ours).unwrap();
+        (format!(".it.partial-{host}-{}-{number}", child.id()), format!("x{host}"), child.id())
+    };
+    let (of_child, other_host, pid) = child_name(7);
+    let elsewhere = format!(".it.partial-{other_host}-{pid}-8");
+    let former = format!(".it.partial-{pid}-9");
+    for name in [&of_child, &elsewhere, &former, "whole"] {
+        std::fs::write(folder.path().join("root").join(name), "half").unwrap();
+    }
+    assert_eq!(store.remove_stale("").unwrap(), 0, "everybody is alive");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(store.remove_stale("").unwrap(), 1);
+    assert_eq!(Arc::new(store.clone()).remove_stale("not/there").unwrap(), 0);
+
+    let left = std::fs::read_dir(folder.path().join("root")).unwrap();
+    let mut left: Vec<_> =
+        left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    left.sort();
+    let mut expected = [elsewhere, former, name, "whole".to_owned()];
+    expected.sort();
+    assert_eq!(left, expected);
+    living.publish(Durability::None).unwrap();
+    assert!(store.exists("living").unwrap());
+}
+
+fn repeated() -> Repeated {
+    let object = |suffix: &str, bytes: &[u8]| (suffix.to_owned(), Arc::from(bytes));
+    Repeated::new([
+        object(".npz", b"short"),
+        object("big.npz", &vec![9; 300_000]),
+        object(".jpg", b"one"),
+        object(".jpg", b"three"),
+    ])
+}
+
+#[test]
+fn a_repeated_store_answers_by_suffix() {
+    let store = repeated();
+    let read = |key: &str| {
+        let mut object = store.open(key).unwrap();
+        let mut bytes = vec![0; object.len().unwrap() as usize];
+        object.read_exact_at(0, &mut bytes).unwrap();
+        bytes
+    };
+    assert_eq!(read("train/img_000001.npz"), b"short");
+    assert_eq!(read("./train//img_000001.npz"), b"short");
+    assert_eq!(read("a_big.npz"), vec![9; 300_000], "the longest suffix counts");
+    let lengths: Vec<usize> = (0..1000).map(|i| read(&format!("img_{i:04}.jpg")).len()).collect();
+    let ones = lengths.iter().filter(|&&len| len == 3).count();
+    assert!((400..600).contains(&ones), "{ones} of 1000 keys have the first object");
+    assert_eq!(read("img_0000.jpg"), read("img_0000.jpg"));
+    assert_eq!(store.kind("x/y.npz").unwrap(), Some(Kind::File));
+    assert_eq!(store.kind("train").unwrap(), None);
+
+    let error = store.open("x.npz").unwrap().read_exact_at(2, &mut [0; 9]).unwrap_err();
+    let words = "repeated:x.npz is too short: expected 9 bytes at byte 2, found 3";
+    assert_eq!(error.to_string(), words);
+    assert!(store.open("x.txt").map(drop).unwrap_err().is_missing());
+    assert!(matches!(store.open("../x.npz").map(drop), Err(StoreError::Key { .. })));
+}
+
+#[test]
+fn a_repeated_store_holds_nothing() {
+    let store = repeated();
+    let words = |result: Result<(), StoreError>| result.unwrap_err().to_string();
+    let why = "its store makes up objects that are read, and holds none";
+    assert_eq!(
+        words(store.create("x.npz").map(drop)),
+        format!("cannot create repeated:x.npz: {why}")
+    );
+    let listed = store.list("train", &mut |_| ControlFlow::Continue(()));
+    assert_eq!(words(listed), format!("cannot list repeated:train: {why}"));
+    assert_eq!(words(store.remove("a.npz")), format!("cannot remove repeated:a.npz: {why}"));
+    assert_eq!(words(store.make_folder("a")), format!("cannot make folder repeated:a: {why}"));
+    assert_eq!(store.free_bytes("").unwrap(), None);
+    assert_eq!(store.resident_bytes("a.npz").unwrap(), None);
+}
+
+#[test]
+fn a_repeated_queue_copies_in_pieces() {
+    let mut queue = repeated().queue(8).unwrap().unwrap();
+    let extent = |key: &str, offset, len| Extent { key: key.to_owned(), offset, len };
+    let extents = [
+        extent("big.npz", 10, None),
+        extent("big.npz", 0, Some(7)),
+        extent("x.npz", 0, Some(5)),
+        extent("x.npz", 1, Some(5)),
+    ];
+    let mut calls = Vec::new();
+    let mut note = |Call { op, ended, .. }: Call| {
+        let Ended::Well { bytes } = ended else { return calls.push((op, None)) };
+        calls.push((op, Some(bytes)));
+    };
+    assert_eq!(queue.read(&extents[..3], &mut note).unwrap(), 299_990 + 7 + 5);
+    let error = queue.read(&extents[3..], &mut note).unwrap_err();
+    assert!(matches!(error, StoreError::Short { offset: 1, wanted: 5, found: 4, .. }), "{error:?}");
+    let expected = [
+        (Op::Open, Some(0)),
+        (Op::Stat, Some(0)),
+        (Op::Read, Some(131_072)),
+        (Op::Read, Some(131_072)),
+        (Op::Read, Some(37_846)),
+        (Op::Read, Some(7)),
+        (Op::Open, Some(0)),
+        (Op::Read, Some(5)),
+        (Op::Open, Some(0)),
+        (Op::Read, None),
+    ];
+    assert_eq!(calls, expected);
 }

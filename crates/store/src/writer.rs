@@ -1,5 +1,7 @@
 //! The buffer in front of an upload.
 
+use crc32fast::Hasher;
+
 use crate::{AlignedBuf, BLOCK_BYTES, Durability, Store, StoreError, Upload};
 
 /// Collects bytes in the caller's buffer and writes it whenever it is full.
@@ -15,6 +17,17 @@ pub struct Writer<'a> {
     /// Bytes before those in the buffer.
     flushed: u64,
     head: Head,
+    /// Over everything behind the first block, which can still change; `None` if nobody asked.
+    checksum: Option<Hasher>,
+}
+
+/// What was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of the object.
+    pub bytes: u64,
+    /// CRC-32 of them with zlib's polynomial, if [`Writer::with_checksum`] asked for it.
+    pub crc32: Option<u32>,
 }
 
 /// What of the first block has left the buffer.
@@ -38,7 +51,19 @@ impl<'a> Writer<'a> {
         assert!(!buf.is_empty() && buf.len().is_multiple_of(BLOCK_BYTES), "buffer of whole blocks");
         let upload = store.create(key)?;
         let path = store.locate(key);
-        Ok(Writer { upload, path, buf, filled: 0, flushed: 0, head: Head::default() })
+        let head = Head::default();
+        Ok(Writer { upload, path, buf, filled: 0, flushed: 0, head, checksum: None })
+    }
+
+    /// The same writer, but it adds up a checksum of the object on the way. To be asked for before
+    /// anything is written.
+    ///
+    /// # Panics
+    /// If something was written.
+    #[must_use]
+    pub fn with_checksum(self) -> Writer<'a> {
+        assert_eq!(self.written(), 0, "a checksum is over the whole object");
+        Writer { checksum: Some(Hasher::new()), ..self }
     }
 
     /// Bytes written so far.
@@ -87,14 +112,30 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes what is left and makes the object visible.
-    pub fn publish(mut self, durability: Durability) -> Result<(), StoreError> {
+    pub fn publish(mut self, durability: Durability) -> Result<Written, StoreError> {
         if self.filled > 0 {
             self.flush()?;
         }
+        let written = Written { bytes: self.written(), crc32: self.crc32() };
         if let Head { block: Some(block), changed: true } = &self.head {
             self.upload.write_at(0, block)?;
         }
-        self.upload.publish(durability)
+        self.upload.publish(durability)?;
+        Ok(written)
+    }
+
+    /// The checksum once everything is flushed.
+    fn crc32(&self) -> Option<u32> {
+        let behind = self.checksum.as_ref()?;
+        let head = match &self.head.block {
+            Some(block) => &block[..],
+            // All of it left the buffer in one go, at the end, and still stands there.
+            None => &self.buf[..(self.flushed as usize).min(BLOCK_BYTES)],
+        };
+        let mut whole = Hasher::new();
+        whole.update(head);
+        whole.combine(behind);
+        Some(whole.finalize())
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
@@ -104,6 +145,10 @@ impl<'a> Writer<'a> {
             let mut block = AlignedBuf::new(BLOCK_BYTES);
             block.copy_from_slice(&bytes[..BLOCK_BYTES]);
             self.head.block = Some(block);
+        }
+        if let Some(behind) = &mut self.checksum {
+            let head = if self.flushed == 0 { self.filled.min(BLOCK_BYTES) } else { 0 };
+            behind.update(&bytes[head..]);
         }
         self.flushed += self.filled as u64;
         self.filled = 0;

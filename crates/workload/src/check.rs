@@ -3,6 +3,7 @@
 //! Only what needs no file: whether the data set is there is for the run to see. Sections that the
 //! workflow does not reach are not checked, so a checkpoint geometry never stops a training run.
 
+use crate::combination;
 use crate::error::{Phase, WorkloadError};
 use crate::sections::checkpoint::CheckpointMode;
 use crate::sections::dataset::{Dataset, Format};
@@ -77,7 +78,7 @@ fn check_dataset(workload: &Workload) -> Result<(), WorkloadError> {
         return Err(WorkloadError::DimsNotDivisible { first_dim, num_dset_per_record });
     }
     let dims = dataset.record_dims.len();
-    if matches!(dataset.format, Format::Jpeg | Format::Png) && dims > 2 {
+    if dataset.format.is_image() && dims > 2 {
         return Err(WorkloadError::ImageDims { format: dataset.format, dims });
     }
     check_size(dataset)?;
@@ -145,10 +146,7 @@ fn check_reader(workload: &Workload) -> Result<(), WorkloadError> {
     {
         return Err(WorkloadError::SamplerMissing { classname: classname.clone() });
     }
-    if reader.odirect && !matches!(format, Format::Npy | Format::Npz) {
-        return Err(WorkloadError::OdirectFormat { format });
-    }
-    Ok(())
+    combination::check(workload)
 }
 
 fn check_steps(workload: &Workload, ranks: u32) -> Result<(), WorkloadError> {
@@ -251,5 +249,6 @@ fn remarks(workload: &Workload) -> Vec<Warning> {
             }
         }
     }
+    kinds.extend(combination::remarks(workload));
     kinds.into_iter().map(Warning::from).collect()
 }

@@ -162,9 +162,17 @@ pub enum WorkloadError {
     /// TFRecords with torch's loader.
     #[error("data loader `pytorch` cannot read format `tfrecord`")]
     TfrecordWithTorch,
-    /// Direct reads of a format that DLIO cannot read so.
-    #[error("`reader.odirect` works with npy and npz, found format {format}")]
-    OdirectFormat { format: Format },
+    /// Two settings that exclude each other.
+    #[error("`{first}` cannot go with `{second}`: {reason}")]
+    Combination { first: String, second: String, reason: &'static str, hint: &'static str },
+    /// A read call of a size that no reader has a buffer for.
+    #[error("`reader.transfer_size` must be from 512 to 268435456, found {found}")]
+    TransferSize { found: u64 },
+    /// Direct reads want whole blocks.
+    #[error(
+        "`reader.transfer_size` must be a multiple of 4096 with `reader.odirect`, found {found}"
+    )]
+    TransferNotAligned { found: u64 },
     /// A plugin loader without a sampler.
     #[error("data loader class `{classname}` needs `reader.data_loader_sampler`")]
     SamplerMissing { classname: String },
@@ -274,8 +282,9 @@ impl WorkloadError {
                 Some(format!("use `reader.data_loader={framework}`, or change `framework`"))
             }
             Self::TfrecordWithTorch => {
-                Some("use `reader.data_loader=dali`, or another `dataset.format`".to_owned())
+                Some("use `framework=tensorflow`, or another `dataset.format`".to_owned())
             }
+            Self::Combination { hint, .. } => Some((*hint).to_owned()),
             Self::SamplerMissing { .. } => {
                 Some("set `reader.data_loader_sampler` to `index` or `iterative`".to_owned())
             }

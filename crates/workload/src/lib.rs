@@ -43,6 +43,7 @@ mod time_spec;
 mod resolve;
 
 mod check;
+mod combination;
 
 mod error;
 mod warning;
@@ -69,7 +70,8 @@ pub use sections::checkpoint::{Checkpoint, CheckpointMode, Ksm};
 pub use sections::dataset::{Compression, Dataset, Format, Hdf5};
 pub use sections::model::{Datatype, Model, Parallelism, Transformer};
 pub use sections::reader::{
-    DataLoader, MultiprocessingContext, ReadType, Reader, SampleOrder, Sampler, Shuffle,
+    DataLoader, IoEngine, MultiprocessingContext, ReadModel, ReadType, Reader, SampleOrder,
+    Sampler, Shuffle,
 };
 pub use sections::storage::{Storage, StorageType};
 pub use sections::time::TimeSpec;

@@ -22,6 +22,10 @@ const MOST_THREADS: i64 = 4096;
 
 /// Batches read ahead by one rank.
 const MOST_PREFETCH: i64 = 1 << 20;
+/// Reads of one reader under way together; each has a buffer.
+const MOST_IN_FLIGHT: i64 = 1024;
+/// Open files of one reader.
+const MOST_KEPT_FILES: i64 = 1 << 20;
 
 /// A typed workload and what is worth saying about the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -195,6 +199,7 @@ fn dataset(
     sections.keyword("dataset.compression", &mut out.compression)?;
     sections.whole("dataset.compression_level", 0..=9, &mut out.compression_level)?;
     sections.bool("dataset.keep_files", &mut out.keep_files)?;
+    sections.bool("dataset.skip_listing", &mut out.skip_listing)?;
     sections.positive("dataset.generation_buffer_size", &mut out.generation_buffer_size)?;
     sections.positive("dataset.hdf5.num_dset_per_record", &mut out.hdf5.num_dset_per_record)?;
     sections.whole_list("dataset.hdf5.chunk_dims", 1, &mut out.hdf5.chunk_dims)?;
@@ -246,6 +251,10 @@ fn reader(
     let element = &mut out.transformed_record_element_type;
     sections.element_type("reader.transformed_record_element_type", element)?;
     sections.keyword("reader.sample_order", &mut out.sample_order)?;
+    sections.keyword("reader.read_model", &mut out.read_model)?;
+    sections.whole("reader.queue_depth", 1..=MOST_IN_FLIGHT, &mut out.queue_depth)?;
+    sections.keyword("reader.io_engine", &mut out.io_engine)?;
+    sections.whole("reader.kept_files", 1..=MOST_KEPT_FILES, &mut out.kept_files)?;
     Ok(out)
 }
 

@@ -8,7 +8,8 @@ use crate::sections::checkpoint::CheckpointMode;
 use crate::sections::dataset::{Compression, Format};
 use crate::sections::model::Datatype;
 use crate::sections::reader::{
-    DataLoader, MultiprocessingContext, ReadType, SampleOrder, Sampler, Shuffle,
+    DataLoader, IoEngine, MultiprocessingContext, ReadModel, ReadType, SampleOrder, Sampler,
+    Shuffle,
 };
 use crate::sections::storage::StorageType;
 use crate::sections::workload::{Framework, Profiler};
@@ -198,11 +199,12 @@ pub(crate) const KEYS: &[Key] = &[
     used("dataset.compression", choice::<Compression>(), "none", "Compression inside the files."),
     used("dataset.compression_level", Whole, "4", "Level of gzip compression, 0 to 9."),
     used("dataset.keep_files", Bool, "true", "Keep the data set after the run."),
-    used(
+    idle(
         "dataset.generation_buffer_size",
         Whole,
         "2147483648",
         "Bytes that the indexed-binary writer holds in memory.",
+        "files are written piece by piece, whatever their size",
     ),
     used(
         "dataset.hdf5.num_dset_per_record",
@@ -260,12 +262,11 @@ pub(crate) const KEYS: &[Key] = &[
         "Bytes of one element.",
         "it follows from `dataset.record_element_type`",
     ),
-    idle(
+    used(
         "dataset.skip_listing",
         Bool,
         "false",
-        "Key of MLPerf Storage: trust the number of files.",
-        FEEDLINE_LISTS,
+        "Key of MLPerf Storage: trust the names and the number of files instead of listing them.",
     ),
     idle(
         "dataset.listing_validation_interval",
@@ -303,7 +304,12 @@ pub(crate) const KEYS: &[Key] = &[
         "1",
         "Reader workers of one rank; 0 reads in the training thread.",
     ),
-    used("reader.computation_threads", Whole, "1", "Threads that parse TFRecords."),
+    used(
+        "reader.computation_threads",
+        Whole,
+        "1",
+        "Batches of streamed formats that are preprocessed at a time.",
+    ),
     used("reader.prefetch_size", Whole, "2", "Batches read ahead."),
     used("reader.file_shuffle", choice::<Shuffle>(), "'off'", "Order of the files."),
     used("reader.sample_shuffle", choice::<Shuffle>(), "'off'", "Order of the samples."),
@@ -317,9 +323,14 @@ pub(crate) const KEYS: &[Key] = &[
         "reader.read_type",
         choice::<ReadType>(),
         "on_demand",
-        "Read a sample when needed, or once and keep it.",
+        "`on_demand` opens the file for every sample; `memory` keeps files open, and those that are read whole decoded, up to `kept_files`.",
     ),
-    used("reader.transfer_size", Whole, "null", "Bytes of one read call on TFRecords."),
+    used(
+        "reader.transfer_size",
+        Whole,
+        "null",
+        "Bytes of one read call; by default 128 KiB, and 1 MiB with `odirect`.",
+    ),
     used("reader.preprocess_time", Time, "{}", "Emulated work on one sample."),
     used("reader.preprocess_time_stdev", Number, "", "Standard deviation of that work."),
     idle(
@@ -337,7 +348,12 @@ pub(crate) const KEYS: &[Key] = &[
         THREADS,
     ),
     used("reader.odirect", Bool, "false", "Read past the page cache."),
-    used("reader.dont_use_mmap", Bool, "false", "Keep native DALI from mapping its files."),
+    used(
+        "reader.dont_use_mmap",
+        Bool,
+        "false",
+        "Keep native DALI from mapping its files; other loaders map none.",
+    ),
     idle(
         "reader.transformed_record_dims",
         WholeList,
@@ -357,6 +373,30 @@ pub(crate) const KEYS: &[Key] = &[
         choice::<SampleOrder>(),
         "auto",
         "Order in which samples are read, whatever the shuffle keys say; `dlio`, as `sequential`, gives each rank a block of files in their order. A key of Feedline's own.",
+    ),
+    used(
+        "reader.read_model",
+        choice::<ReadModel>(),
+        "framework",
+        "What a reader does for a sample: the calls of the framework's reader, or (`deep`) the bytes of a batch with many reads under way and nothing decoded. A key of Feedline's own.",
+    ),
+    used(
+        "reader.queue_depth",
+        Whole,
+        "32",
+        "Reads of one reader under way together with `read_model: deep`. A key of Feedline's own.",
+    ),
+    used(
+        "reader.io_engine",
+        choice::<IoEngine>(),
+        "auto",
+        "How bytes are read: `sync` (pread), `mmap` (every page touched) or `io_uring`; `auto` maps where the framework's reader does, and else is `sync`. A key of Feedline's own.",
+    ),
+    used(
+        "reader.kept_files",
+        Whole,
+        "1024",
+        "Files that a reader keeps open with `read_type: memory`; the one not used for longest goes first. A key of Feedline's own.",
     ),
     idle("reader.file_access", Text, "multi", "How files are shared between ranks.", DLIO_IGNORES),
     alias(

@@ -47,6 +47,15 @@ pub enum WarningKind {
     /// A key that matters only when checkpoints are the whole run.
     #[error("`{key}` has no effect while `workflow.train` is on")]
     NeedsCheckpointOnly { key: &'static str },
+    /// A key that matters only together with another.
+    #[error("`{key}` has no effect without {needs}")]
+    Needs { key: &'static str, needs: &'static str },
+    /// An image file holds one image.
+    #[error(
+        "a {format} file holds one image: its {samples} samples (`dataset.num_samples_per_file`) \
+         are the same"
+    )]
+    OneImage { format: Format, samples: u64 },
     /// Evaluation of nothing.
     #[error("`workflow.evaluation` is on, but `dataset.num_files_eval` is 0")]
     EvaluationWithoutFiles,

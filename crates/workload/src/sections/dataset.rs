@@ -38,6 +38,8 @@ pub struct Dataset {
     pub compression_level: u32,
     /// Whether the data set stays after the run.
     pub keep_files: bool,
+    /// Whether names and number of the files are trusted instead of looked for.
+    pub skip_listing: bool,
     /// Bytes the indexed-binary writer holds in memory.
     pub generation_buffer_size: u64,
     /// Layout of HDF5 files.
@@ -63,6 +65,7 @@ impl Default for Dataset {
             compression: Compression::None,
             compression_level: 4,
             keep_files: true,
+            skip_listing: false,
             generation_buffer_size: 2 << 30,
             hdf5: Hdf5::default(),
         }
@@ -120,6 +123,24 @@ keyword_enum! {
         MmapIndexedBinary = "mmap_indexed_binary",
         /// No bytes at all.
         Synthetic = "synthetic",
+        /// Parquet, a column of samples.
+        Parquet = "parquet",
+        /// WebDataset: tar shards.
+        Webdataset = "webdataset",
+        /// Safetensors, one tensor of samples.
+        Safetensors = "safetensors",
+    }
+}
+
+impl Format {
+    /// Whether its readers go through a file from front to back and cannot jump to a sample.
+    pub fn is_streamed(self) -> bool {
+        matches!(self, Self::Tfrecord | Self::Webdataset)
+    }
+
+    /// Whether a file holds one image, whatever the number of samples says.
+    pub fn is_image(self) -> bool {
+        matches!(self, Self::Jpeg | Self::Png)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Section `reader`: how samples are read.
 
+use super::dataset::Format;
 use super::time::TimeSpec;
 use super::workload::Framework;
 use crate::keyword::keyword_enum;
@@ -33,7 +34,7 @@ pub struct Reader {
     pub shuffle_size: u64,
     /// Whether a sample is read when needed or all at the start.
     pub read_type: ReadType,
-    /// Bytes of one read call on TFRecords; none means the reader's own choice.
+    /// Bytes of one read call; none means the best size for the way of reading.
     pub transfer_size: Option<u64>,
     /// Emulated work on one sample.
     pub preprocess_time: TimeSpec,
@@ -51,6 +52,14 @@ pub struct Reader {
     pub transformed_record_element_type: String,
     /// The order that samples are really read in.
     pub sample_order: SampleOrder,
+    /// What a reader does for a sample.
+    pub read_model: ReadModel,
+    /// Reads of one reader under way together in the deep model.
+    pub queue_depth: u32,
+    /// The system calls that bytes are read with.
+    pub io_engine: IoEngine,
+    /// Files that a reader keeps open with `read_type: memory`.
+    pub kept_files: u32,
 }
 
 impl Default for Reader {
@@ -78,6 +87,10 @@ impl Default for Reader {
             transformed_record_dims: Vec::new(),
             transformed_record_element_type: "uint8".to_owned(),
             sample_order: SampleOrder::Auto,
+            read_model: ReadModel::Framework,
+            queue_depth: 32,
+            io_engine: IoEngine::Auto,
+            kept_files: 1024,
         }
     }
 }
@@ -86,6 +99,18 @@ impl Reader {
     /// The sampler in force: the one given, else that of the loader.
     pub fn sampler(&self) -> Sampler {
         self.data_loader_sampler.unwrap_or_else(|| self.data_loader.default_sampler())
+    }
+
+    /// Whether files of `format` are read through a memory map.
+    pub fn maps(&self, format: Format) -> bool {
+        match self.io_engine {
+            IoEngine::Mmap => true,
+            IoEngine::Sync | IoEngine::IoUring => false,
+            IoEngine::Auto => {
+                let dali = self.data_loader == DataLoader::NativeDali && !self.dont_use_mmap;
+                format == Format::MmapIndexedBinary || dali
+            }
+        }
     }
 }
 
@@ -162,6 +187,34 @@ keyword_enum! {
         OnDemand = "on_demand",
         /// Once, and then kept.
         Memory = "memory",
+    }
+}
+
+keyword_enum! {
+    /// What a reader does for a sample. A key of Feedline's own.
+    #[derive(Default)]
+    pub enum ReadModel {
+        /// The calls of the framework's reader, one sample after the other, decoding included.
+        #[default]
+        Framework = "framework",
+        /// Many reads under way together, nothing decoded.
+        Deep = "deep",
+    }
+}
+
+keyword_enum! {
+    /// The system calls that bytes are read with. A key of Feedline's own.
+    #[derive(Default)]
+    pub enum IoEngine {
+        /// A memory map where the framework's reader has one, `pread` elsewhere.
+        #[default]
+        Auto = "auto",
+        /// `pread`.
+        Sync = "sync",
+        /// A memory map whose pages are all touched.
+        Mmap = "mmap",
+        /// `io_uring`.
+        IoUring = "io_uring",
     }
 }
 

@@ -75,9 +75,9 @@ fn framework_loader_and_format_must_go_together() {
         "framework: pytorch\ndataset: {format: tfrecord}\n",
         1,
         "data loader `pytorch` cannot read format `tfrecord`",
-        Some("use `reader.data_loader=dali`, or another `dataset.format`"),
+        Some("use `framework=tensorflow`, or another `dataset.format`"),
     );
-    sound("framework: pytorch\ndataset: {format: tfrecord}\nreader: {data_loader: dali}\n", 1);
+    sound("dataset: {format: tfrecord}\nreader: {data_loader: native_dali}\n", 1);
     unsound(
         "dataset: {format: hdf5_opt}\n",
         1,
@@ -88,14 +88,7 @@ fn framework_loader_and_format_must_go_together() {
 }
 
 #[test]
-fn direct_reads_and_plugin_loaders_have_needs() {
-    unsound(
-        "reader: {odirect: True}\n",
-        1,
-        "`reader.odirect` works with npy and npz, found format tfrecord",
-        None,
-    );
-    sound("framework: pytorch\ndataset: {format: npy}\nreader: {odirect: True}\n", 1);
+fn plugin_loaders_have_needs() {
     unsound(
         "framework: pytorch\ndataset: {format: npz}\nreader: {data_loader_classname: my.Loader}\n",
         1,
@@ -106,6 +99,159 @@ fn direct_reads_and_plugin_loaders_have_needs() {
         "framework: pytorch\ndataset: {format: npz}\n\
          reader: {data_loader_classname: my.Loader, data_loader_sampler: index}\n",
         1,
+    );
+}
+
+/// A run with this format and these keys of `reader`.
+fn reading(format: &str, reader: &str) -> String {
+    let framework = if format == "tfrecord" { "tensorflow" } else { "pytorch" };
+    format!(
+        "framework: {framework}\ndataset: {{format: {format}, num_files_train: 8}}\n\
+         reader: {{{reader}}}\n"
+    )
+}
+
+#[test]
+fn every_format_can_be_read_past_the_page_cache_unless_it_is_mapped() {
+    for format in ["npz", "npy", "hdf5", "csv", "tfrecord", "parquet", "webdataset", "jpeg"] {
+        sound(&reading(format, "odirect: True"), 1);
+        sound(&reading(format, "odirect: True, io_engine: io_uring"), 1);
+    }
+    let (reason, hint) = (
+        "a memory map goes through the page cache",
+        Some("use `reader.io_engine=sync` or `reader.io_engine=io_uring`"),
+    );
+    for (format, reader, second) in [
+        ("npy", "odirect: True, io_engine: mmap", "reader.io_engine: mmap"),
+        ("mmap_indexed_binary", "odirect: True", "dataset.format: mmap_indexed_binary"),
+        ("npy", "odirect: True, data_loader: native_dali", "reader.data_loader: native_dali"),
+    ] {
+        let message = format!("`reader.odirect: true` cannot go with `{second}`: {reason}");
+        unsound(&reading(format, reader), 1, &message, hint);
+    }
+    sound(&reading("mmap_indexed_binary", "odirect: True, io_engine: sync"), 1);
+    sound(&reading("npy", "odirect: True, data_loader: native_dali, dont_use_mmap: True"), 1);
+}
+
+#[test]
+fn ways_of_reading_that_exclude_each_other_are_refused_in_words() {
+    let check = |format: &str, reader: &str, pair: &str, reason: &str, hint: &str| {
+        let message = format!("{pair}: {reason}");
+        unsound(&reading(format, reader), 1, &message, Some(hint));
+    };
+    check(
+        "tfrecord",
+        "read_model: deep",
+        "`reader.read_model: deep` cannot go with `dataset.format: tfrecord`",
+        "records are found by reading the file from its front",
+        "use `reader.read_model=framework`",
+    );
+    check(
+        "npz",
+        "read_model: deep, io_engine: mmap",
+        "`reader.read_model: deep` cannot go with `reader.io_engine: mmap`",
+        "pages of a memory map are read one after the other",
+        "use `reader.io_engine=io_uring`",
+    );
+    check(
+        "npz",
+        "read_model: deep, read_type: memory",
+        "`reader.read_model: deep` cannot go with `reader.read_type: memory`",
+        "what is kept are decoded samples, and the deep model decodes nothing",
+        "use `reader.read_type=on_demand`",
+    );
+    check(
+        "npz",
+        "read_model: deep, data_loader: synthetic",
+        "`reader.read_model: deep` cannot go with `reader.data_loader: synthetic`",
+        "this loader reads nothing",
+        "use `reader.read_model=framework`",
+    );
+    check(
+        "webdataset",
+        "read_type: memory",
+        "`reader.read_type: memory` cannot go with `dataset.format: webdataset`",
+        "records are passed on as they come, none is kept",
+        "use `reader.read_type=on_demand`",
+    );
+    check(
+        "tfrecord",
+        "sample_order: permuted",
+        "`reader.sample_order: permuted` cannot go with `dataset.format: tfrecord`",
+        "records are read in the order of the file",
+        "use `reader.file_shuffle=seed` and `reader.sample_shuffle=seed` (a shuffle buffer)",
+    );
+    check(
+        "tfrecord",
+        "data_loader: dali",
+        "`reader.data_loader: dali` cannot go with `dataset.format: tfrecord`",
+        "its callbacks read samples by number, records come in a row",
+        "use `reader.data_loader=native_dali`",
+    );
+    check(
+        "npz",
+        "data_loader: native_dali",
+        "`reader.data_loader: native_dali` cannot go with `dataset.format: npz`",
+        "DALI has its own readers for npy, jpeg, png and tfrecord only",
+        "use `reader.data_loader=dali`",
+    );
+    sound(&reading("hdf5", "read_model: deep, io_engine: io_uring, odirect: True"), 1);
+}
+
+#[test]
+fn a_transfer_size_must_fit_a_buffer_and_direct_reads() {
+    for found in [511, (256 << 20) + 1] {
+        let message =
+            format!("`reader.transfer_size` must be from 512 to 268435456, found {found}");
+        unsound(&reading("npz", &format!("transfer_size: {found}")), 1, &message, None);
+    }
+    unsound(
+        &reading("npz", "transfer_size: 5000, odirect: True"),
+        1,
+        "`reader.transfer_size` must be a multiple of 4096 with `reader.odirect`, found 5000",
+        None,
+    );
+    sound(&reading("npz", "transfer_size: 5000"), 1);
+    sound(&reading("npz", "transfer_size: 8192, odirect: True"), 1);
+}
+
+#[test]
+fn keys_that_need_another_are_named() {
+    let check_remarks = |yaml: &str, expected: &[&str]| {
+        let remarks = check(&workload(yaml), 1).unwrap();
+        let found: Vec<_> = remarks.iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{yaml}");
+    };
+    check_remarks(&reading("npz", ""), &[]);
+    check_remarks(
+        &reading("npz", "queue_depth: 8, kept_files: 3, shuffle_size: 5, computation_threads: 2"),
+        &[
+            "`reader.queue_depth` has no effect without `reader.read_model: deep`",
+            "`reader.kept_files` has no effect without `reader.read_type: memory`",
+            "`reader.shuffle_size` has no effect without a streamed format (tfrecord, webdataset) \
+             or the loader native_dali",
+            "`reader.computation_threads` has no effect without a streamed format (tfrecord, \
+             webdataset)",
+        ],
+    );
+    check_remarks(
+        &reading("tfrecord", "shuffle_size: 5"),
+        &["`reader.shuffle_size` has no effect without `reader.sample_shuffle`"],
+    );
+    check_remarks(&reading("tfrecord", "shuffle_size: 5, sample_shuffle: seed"), &[]);
+    check_remarks(
+        &npz("compression_level: 9, hdf5: {chunk_dims: [1], max_shape: [2]}"),
+        &[
+            "`dataset.hdf5.chunk_dims` has no effect without `dataset.format: hdf5`",
+            "`dataset.hdf5.max_shape` has no effect without `dataset.format: hdf5`",
+            "`dataset.compression_level` has no effect without `dataset.compression: gzip` or `zip`",
+        ],
+    );
+    check_remarks(
+        "framework: pytorch\ndataset: {format: png, num_samples_per_file: 4}\n",
+        &[
+            "a png file holds one image: its 4 samples (`dataset.num_samples_per_file`) are the same",
+        ],
     );
 }
 

@@ -1,55 +1,17 @@
 //! The loader against PyTorch's rules, under simulated time.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use feedline_clock::Clock;
-use feedline_formats::{Content, Element, FileSpec, Format, Options, find};
 use feedline_loader::{
-    DataSet, EpochOrder, EpochShare, FileNames, LoadError, SampleSpace, Shuffle, TorchConfig,
-    TorchLoader,
+    DataSet, Deal, EpochOrder, LoadError, SampleSpace, Shuffle, TorchConfig, TorchLoader,
 };
-use feedline_store::{Memory, Op};
+use feedline_store::Memory;
 
-const S: u64 = 1_000_000_000;
-
-/// Second and file of every open.
-type Opens = Arc<Mutex<Vec<(u64, u64)>>>;
-
-struct Numbered;
-
-impl FileNames for Numbered {
-    fn write_key(&self, number: u64, key: &mut String) {
-        key.push_str(&number.to_string());
-    }
-}
-
-/// `files` samples of which opening number i takes `open_s(i)` seconds; opens are noted as
-/// `(start in seconds, file)`.
-fn data(clock: &Clock, files: u64, open_s: fn(u64) -> u64) -> (DataSet, Opens) {
-    let opens = Arc::new(Mutex::new(Vec::new()));
-    let (noted, time) = (Arc::clone(&opens), clock.clone());
-    let store = Memory::new(clock.clone()).with_latency(move |op, key, _, _| {
-        let file = key.parse().unwrap_or(0);
-        if op != Op::Open {
-            return 0;
-        }
-        noted.lock().unwrap().push((time.now() / S, file));
-        open_s(file) * S
-    });
-    let format: Arc<dyn Format> = (find("npy").unwrap().build)(&Options::default()).unwrap().into();
-    for index in 0..files {
-        let spec = FileSpec { dims: vec![8, 8], samples: 1, element: Element::UInt8, index };
-        let mut bytes = Vec::new();
-        format.encode(&spec, &Content::new(1, index), &mut bytes).unwrap();
-        store.put(&index.to_string(), bytes);
-    }
-    let data =
-        DataSet { store: Arc::new(store), names: Arc::new(Numbered), format, stop: Arc::default() };
-    (data, opens)
-}
+use crate::bed::{S, npy_files as data, share};
 
 fn loader(clock: &Clock, data: &DataSet, workers: u32, prefetch: u64) -> TorchLoader {
-    let config = TorchConfig { workers, prefetch, batch: 1 };
+    let config = TorchConfig { workers, prefetch, batch: 1, deal: Deal::InTurn };
     TorchLoader::new(clock, data, config, |_| Box::new(|| 0))
 }
 
@@ -59,7 +21,9 @@ fn order(files: u64) -> EpochOrder {
 
 #[test]
 fn outstanding_batches_are_a_multiple_of_the_workers() {
-    let outstanding = |workers, prefetch| TorchConfig { workers, prefetch, batch: 1 }.outstanding();
+    let outstanding = |workers, prefetch| {
+        TorchConfig { workers, prefetch, batch: 1, deal: Deal::InTurn }.outstanding()
+    };
     assert_eq!(outstanding(4, 2), 4);
     assert_eq!(outstanding(4, 4), 4);
     assert_eq!(outstanding(4, 5), 8);
@@ -75,7 +39,7 @@ fn workers_stop_at_the_outstanding_limit_until_a_batch_is_taken() {
     let clock = Clock::simulated();
     let (data, opens) = data(&clock, 8, |_| 1);
     let order = order(8);
-    let share = EpochShare { order: &order, first_place: 0, batches: 8 };
+    let share = share(&order, 0, 8);
     loader(&clock, &data, 2, 4).epoch(share, |batches| {
         clock.sleep(10 * S);
         for _ in 0..3 {
@@ -93,7 +57,7 @@ fn batches_come_in_order_whoever_is_faster() {
     let clock = Clock::simulated();
     let (data, _) = data(&clock, 6, |file| if file % 2 == 0 { 5 } else { 1 });
     let order = order(6);
-    let share = EpochShare { order: &order, first_place: 0, batches: 6 };
+    let share = share(&order, 0, 6);
     let times = loader(&clock, &data, 2, 2).epoch(share, |batches| {
         let mut times = Vec::new();
         while let Some(batch) = batches.next_batch().unwrap() {
@@ -114,7 +78,7 @@ fn a_share_begins_at_its_first_place() {
     let clock = Clock::simulated();
     let (data, opens) = data(&clock, 6, |_| 0);
     let order = order(6);
-    let share = EpochShare { order: &order, first_place: 3, batches: 2 };
+    let share = share(&order, 3, 2);
     loader(&clock, &data, 1, 2)
         .epoch(share, |batches| while batches.next_batch().unwrap().is_some() {});
     assert_eq!(*opens.lock().unwrap(), [(0, 3), (0, 4)]);
@@ -128,7 +92,7 @@ fn a_bad_file_is_an_error_of_its_own_batch_and_names_file_and_byte() {
     memory.put("0", &b"not a sample at all, whatever its name says"[..]);
     let data = DataSet { store: Arc::new(memory), ..data };
     let order = order(4);
-    let share = EpochShare { order: &order, first_place: 0, batches: 4 };
+    let share = share(&order, 0, 4);
     let error =
         loader(&clock, &data, 1, 2).epoch(share, |batches| batches.next_batch().unwrap_err());
     let LoadError::Sample { file, index, source } = error else { panic!("{error}") };
@@ -140,12 +104,12 @@ fn a_bad_file_is_an_error_of_its_own_batch_and_names_file_and_byte() {
 fn a_panicking_reader_ends_the_epoch_instead_of_hanging() {
     let clock = Clock::real();
     let (data, _) = data(&clock, 4, |_| 0);
-    let config = TorchConfig { workers: 2, prefetch: 2, batch: 1 };
+    let config = TorchConfig { workers: 2, prefetch: 2, batch: 1, deal: Deal::InTurn };
     let mut loader = TorchLoader::new(&clock, &data, config, |worker| {
         Box::new(move || if worker == 1 { panic!("on purpose") } else { 0 })
     });
     let order = order(4);
-    let share = EpochShare { order: &order, first_place: 0, batches: 4 };
+    let share = share(&order, 0, 4);
     let error = loader.epoch(share, |batches| {
         batches.next_batch().unwrap().unwrap();
         batches.next_batch().unwrap_err()
@@ -159,9 +123,25 @@ fn a_stop_ends_reading_between_two_samples() {
     let (data, opens) = data(&clock, 4, |_| 1);
     data.stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let order = order(4);
-    let share = EpochShare { order: &order, first_place: 0, batches: 4 };
+    let share = share(&order, 0, 4);
     let error =
         loader(&clock, &data, 1, 2).epoch(share, |batches| batches.next_batch().unwrap_err());
     assert!(matches!(error, LoadError::Stopped));
     assert_eq!(*opens.lock().unwrap(), []);
+}
+
+#[test]
+fn tf_generators_walk_through_blocks_of_their_own() {
+    // Five batches for two threads: thread 0 has places 0-2, thread 1 places 3-4; batches are taken
+    // from the threads in turn, so the third and fifth come from thread 0 again.
+    let clock = Clock::simulated();
+    let (data, opens) = data(&clock, 5, |_| 1);
+    let config = TorchConfig { workers: 2, prefetch: 1, batch: 1, deal: Deal::InBlocks };
+    assert_eq!(config.outstanding(), 3, "one of each thread and the prefetched one");
+    let order = order(5);
+    TorchLoader::new(&clock, &data, config, |_| Box::new(|| 0))
+        .epoch(share(&order, 0, 5), |batches| while batches.next_batch().unwrap().is_some() {});
+    let mut opens = opens.lock().unwrap().clone();
+    opens.sort_unstable();
+    assert_eq!(opens, [(0, 0), (0, 3), (1, 1), (1, 4), (2, 2)]);
 }

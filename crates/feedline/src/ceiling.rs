@@ -1,0 +1,54 @@
+//! `feedline ceiling`: what this client could feed if the storage were infinitely fast.
+
+use std::process::ExitCode;
+
+use feedline_bench::{BenchError, Client, Probe, Semantics};
+use feedline_clock::Clock;
+use serde_json::json;
+
+use crate::args::CeilingArgs;
+use crate::request::Request;
+use crate::{failure, run, show};
+
+pub(crate) fn main(args: &CeilingArgs) -> anyhow::Result<ExitCode> {
+    let (text, mut overrides) = run::named(&args.words, args.config_dir.as_deref())?;
+    overrides.extend(run::parse_all(&args.set)?);
+    let request = Request::new(&text, &overrides, 1, Semantics::Feedline)?;
+    for warning in &request.warnings {
+        failure::say(&format!("warning: {warning}"));
+    }
+    let workload = &request.workload;
+    let name = &request.composed.name;
+    if !workload.workflow.train || workload.train.computation_time.mean_seconds() <= 0.0 {
+        return Err(failure::hinted(
+            format!("workload {name} does not train, or computes nothing"),
+            "the demand of an accelerator follows from `train.computation_time` and \
+             `reader.batch_size`; set both",
+        ));
+    }
+    let stop = run::stop_on_signals()?;
+    let folder = std::env::temp_dir().join(format!("feedline-ceiling-{}", std::process::id()));
+    let client = Client {
+        clock: Clock::real(),
+        folder: &folder,
+        stop,
+        seen: &|probe: Probe| {
+            failure::say(&format!("tried: {}", feedline_report::ceiling::probe(&probe)));
+        },
+    };
+    failure::say("measuring how fast this client is when files come out of memory");
+    let measured = client.measure(workload);
+    let _ = std::fs::remove_dir_all(&folder);
+    let found = match measured {
+        Err(BenchError::Stopped) => return Ok(ExitCode::from(failure::INTERRUPTED)),
+        other => other?,
+    };
+    if args.json {
+        let object = json!({
+            "feedline_schema": feedline_bench::SCHEMA_VERSION,
+            "ceiling": found.to_json(name),
+        });
+        return show::print(&serde_json::to_string_pretty(&object)?);
+    }
+    show::print(&feedline_report::ceiling::ceiling(name, workload, &found, show::style()))
+}

@@ -1,0 +1,107 @@
+//! What is read: the files, their format, and how a reader goes about it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use feedline_formats::{DecodeError, Format};
+use feedline_store::{Store, StoreError};
+
+/// Gives the nanoseconds that preprocessing the next sample takes.
+pub type Preprocess = Box<dyn FnMut() -> u64 + Send>;
+
+/// The names of a data set's files, by their number in the sorted list.
+pub trait FileNames: Send + Sync {
+    /// Writes the key of file `number` into `key`, which is empty.
+    fn write_key(&self, number: u64, key: &mut String);
+}
+
+/// Where the samples are and how they are laid out.
+#[derive(Clone)]
+pub struct DataSet {
+    /// The store that holds the files.
+    pub store: Arc<dyn Store>,
+    /// Their names.
+    pub names: Arc<dyn FileNames>,
+    /// Their format.
+    pub format: Arc<dyn Format>,
+    /// How readers go about it.
+    pub reading: Reading,
+    /// Ends reading between two samples.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// How readers go about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// What a reader does for a sample.
+    pub model: ReadModel,
+    /// Files that a reader keeps open between samples; the one not used for longest goes first. Of
+    /// formats that are read whole, a kept file has been read and decoded and costs nothing more.
+    pub kept_files: usize,
+}
+
+/// What a reader does for a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadModel {
+    /// What the framework's reader does: one sample after the other, its calls, decoding included.
+    #[default]
+    Framework,
+    /// Moves the bytes of a whole batch with up to `depth` reads under way and decodes nothing.
+    Deep {
+        /// Reads of one reader that are under way together.
+        depth: usize,
+    },
+}
+
+impl ReadModel {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Framework => "framework",
+            Self::Deep { .. } => "deep",
+        }
+    }
+}
+
+/// Why a batch could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file could not be opened or read, or is not what its format says.
+    #[error("{file}: sample {index} cannot be read")]
+    Sample {
+        /// The file, as the user knows it.
+        file: String,
+        /// The sample's number in the file.
+        index: u64,
+        /// What is wrong, and at which byte.
+        #[source]
+        source: DecodeError,
+    },
+    /// The bytes of a batch could not be moved.
+    #[error("batch {batch} cannot be read")]
+    Bytes {
+        /// The batch's number in the epoch.
+        batch: u64,
+        /// What is wrong, and with which file.
+        #[source]
+        source: StoreError,
+    },
+    /// The reader ended in a fault of Feedline's own; its words are on stderr.
+    #[error("the reader of batch {batch} panicked")]
+    Panicked {
+        /// The batch's number in the epoch.
+        batch: u64,
+    },
+    /// The system starts no further thread.
+    #[error("reader {reader} cannot be started")]
+    NoThread {
+        /// The reader's number.
+        reader: usize,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// Reading was asked to stop.
+    #[error("reading was stopped")]
+    Stopped,
+}

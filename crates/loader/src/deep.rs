@@ -1,0 +1,202 @@
+//! Many reads of one reader under way together: through the store's own queue, or where it has none
+//! on as many threads.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use feedline_clock::{Clock, Monitor};
+use feedline_formats::Stretch;
+use feedline_store::{AlignedBuf, Extent, Meter, Metered, Progress, ReadQueue, Store, StoreError};
+
+/// The deep side of one reader.
+pub(crate) struct Deep {
+    depth: usize,
+    queue: Queue,
+    /// What the current batch consists of.
+    extents: Vec<Extent>,
+    stretches: Vec<Stretch>,
+    /// What threads have counted.
+    meter: Mutex<Meter>,
+}
+
+/// Where reads go.
+enum Queue {
+    /// Nobody has asked the store yet.
+    Unknown,
+    Own(Box<dyn ReadQueue>),
+    /// One buffer a thread.
+    Threads(Vec<AlignedBuf>),
+}
+
+impl Deep {
+    pub(crate) fn new(depth: usize) -> Self {
+        let (extents, stretches) = (Vec::new(), Vec::new());
+        Self { depth, queue: Queue::Unknown, extents, stretches, meter: Mutex::default() }
+    }
+
+    /// Forgets the last batch.
+    pub(crate) fn clear(&mut self) {
+        self.extents.clear();
+    }
+
+    /// Where the stretches of the next file go.
+    pub(crate) fn stretches(&mut self) -> &mut Vec<Stretch> {
+        self.stretches.clear();
+        &mut self.stretches
+    }
+
+    /// Adds the stretches as parts of the object `key`.
+    pub(crate) fn add(&mut self, key: &str) {
+        let extent =
+            |part: &Stretch| Extent { key: key.to_owned(), offset: part.offset, len: part.len };
+        self.extents.extend(self.stretches.iter().map(extent));
+    }
+
+    /// What threads have counted since the last call.
+    pub(crate) fn take_meter(&mut self) -> Meter {
+        std::mem::take(self.meter.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the batch; gives its bytes. Threads count for themselves, so they get the plain store.
+    pub(crate) fn read(
+        &mut self,
+        clock: &Clock,
+        store: &Metered<Arc<dyn Store>>,
+        plain: &Arc<dyn Store>,
+        progress: &Progress,
+    ) -> Result<u64, StoreError> {
+        if let Queue::Unknown = self.queue {
+            self.queue = match store.queue(self.depth)? {
+                Some(queue) => Queue::Own(queue),
+                None => {
+                    let buffer = |_| AlignedBuf::new(store.read_bytes());
+                    Queue::Threads((0..self.depth).map(buffer).collect())
+                }
+            };
+        }
+        match &mut self.queue {
+            Queue::Own(queue) => queue.read(&self.extents, &mut |_| ()),
+            Queue::Threads(buffers) => {
+                progress.enter_storage(clock.now());
+                let bytes = on_threads(clock, plain, &self.extents, buffers, &self.meter);
+                progress.leave_storage(clock.now());
+                bytes
+            }
+            Queue::Unknown => unreachable!("chosen above"),
+        }
+    }
+}
+
+/// Pieces that a thread reads before it looks what else there is.
+const PIECES_AT_A_TIME: u64 = 8;
+
+/// What is left of a batch. Threads take parts of it until nothing is left and nobody can add more.
+struct Work {
+    left: VecDeque<Extent>,
+    /// Threads that are reading, and may yet find that their extent is long.
+    reading: usize,
+    bytes: u64,
+    error: Option<StoreError>,
+}
+
+impl Work {
+    /// The next part, the end of the work, or neither yet.
+    fn take(&mut self) -> Option<Option<Extent>> {
+        if self.error.is_some() {
+            return Some(None);
+        }
+        match self.left.pop_front() {
+            Some(extent) => {
+                self.reading += 1;
+                Some(Some(extent))
+            }
+            None => (self.reading == 0).then_some(None),
+        }
+    }
+
+    fn done(&mut self, result: Result<u64, StoreError>) {
+        self.reading -= 1;
+        match result {
+            Ok(bytes) => self.bytes += bytes,
+            Err(error) => {
+                self.error.get_or_insert(error);
+            }
+        }
+    }
+}
+
+/// Reads all extents on as many threads as there are buffers; the first error ends all.
+fn on_threads(
+    clock: &Clock,
+    store: &Arc<dyn Store>,
+    extents: &[Extent],
+    buffers: &mut [AlignedBuf],
+    meter: &Mutex<Meter>,
+) -> Result<u64, StoreError> {
+    let left = extents.iter().cloned().collect();
+    let work = Monitor::new(clock, Work { left, reading: 0, bytes: 0, error: None });
+    clock.scope(|scope| {
+        let work = &work;
+        // Fewer threads than asked for are slower, not wrong; the caller's own reads in any case.
+        let (own, others) = buffers.split_first_mut().expect("the depth is at least 1");
+        for (number, buffer) in others.iter_mut().enumerate() {
+            let name = format!("lane-{number}");
+            let lane = move || lane(clock, store, work, buffer, meter);
+            if scope.spawn(name, lane).is_err() {
+                break;
+            }
+        }
+        lane(clock, store, work, own, meter);
+    });
+    work.update(|work| match work.error.take() {
+        Some(error) => Err(error),
+        None => Ok(work.bytes),
+    })
+}
+
+fn lane(
+    clock: &Clock,
+    store: &Arc<dyn Store>,
+    work: &Monitor<Work>,
+    buffer: &mut AlignedBuf,
+    meter: &Mutex<Meter>,
+) {
+    let store = Metered::new(Arc::clone(store), clock.clone());
+    while let Some(extent) = work.wait_for(Work::take) {
+        let result = read_part(&store, extent, buffer, |rest| {
+            work.update(|work| work.left.push_front(rest));
+        });
+        work.update(|work| work.done(result));
+    }
+    meter.lock().unwrap_or_else(PoisonError::into_inner).merge(&store.take());
+}
+
+/// Reads the beginning of an extent and hands back the rest first, if it is long.
+fn read_part(
+    store: &Metered<Arc<dyn Store>>,
+    extent: Extent,
+    buffer: &mut AlignedBuf,
+    hand_back: impl FnOnce(Extent),
+) -> Result<u64, StoreError> {
+    let mut object = store.open(&extent.key)?;
+    let mut len = match extent.len {
+        Some(len) => len,
+        None => object.len()?.saturating_sub(extent.offset),
+    };
+    let piece = buffer.len() as u64;
+    let stop = (extent.offset / piece + PIECES_AT_A_TIME) * piece;
+    if extent.offset + len > stop {
+        let rest = extent.offset + len - stop;
+        len -= rest;
+        hand_back(Extent { offset: stop, len: Some(rest), key: extent.key });
+    }
+    let mut done = 0;
+    while done < len {
+        // Up to a multiple of the piece, so that all but the first read are aligned.
+        let at = extent.offset + done;
+        let part = (piece - at % piece).min(len - done);
+        object.read_exact_at(at, &mut buffer[..part as usize])?;
+        done += part;
+    }
+    Ok(len)
+}

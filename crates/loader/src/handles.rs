@@ -1,0 +1,182 @@
+//! The files that a reader keeps open between samples.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use feedline_formats::{
+    Access, Companion, DecodeError, Format, Opened, SampleRead, Scratch, Source, StreamError,
+    Stretch,
+};
+use feedline_store::{Metered, Object, Store, StoreError};
+
+/// Indexes that are kept even when files are not: DLIO's readers get them once and keep them.
+const INDEXES_MAX: usize = 64;
+
+type Accounted = Metered<Arc<dyn Store>>;
+
+/// Files by their number in the list.
+pub(crate) struct Handles {
+    format: Arc<dyn Format>,
+    /// Open files; 0 closes a file after every sample.
+    files_max: usize,
+    kept: HashMap<u64, Handle>,
+    uses: u64,
+}
+
+/// What is kept of a file.
+struct Handle {
+    opened: Box<dyn Opened>,
+    object: Option<Box<dyn Object>>,
+    /// Of a format that is read whole: what reading it found. Further samples cost nothing.
+    read: Option<SampleRead>,
+    used: u64,
+}
+
+impl Handles {
+    pub(crate) fn new(format: Arc<dyn Format>, files_max: usize) -> Self {
+        Self { format, files_max, kept: HashMap::new(), uses: 0 }
+    }
+
+    /// Reads sample `index` of file `number`, which is called `key`.
+    pub(crate) fn read(
+        &mut self,
+        store: &Accounted,
+        (number, key): (u64, &str),
+        index: u64,
+        scratch: &mut Scratch,
+    ) -> Result<SampleRead, DecodeError> {
+        if let Some(read) = self.kept.get(&number).and_then(|handle| handle.read) {
+            self.touch(number);
+            return Ok(read);
+        }
+        let mut handle = self.handle(store, (number, key), scratch)?;
+        let mut file = File { store, key, object: handle.object.take() };
+        let read = handle.opened.read(&mut file, index, scratch)?;
+        handle.object = file.object;
+        if self.format.access() == Access::Whole {
+            handle.read = Some(read);
+            handle.object = None;
+        }
+        self.keep(number, handle);
+        Ok(read)
+    }
+
+    /// Adds the stretches of the file that hold sample `index`.
+    pub(crate) fn locate(
+        &mut self,
+        store: &Accounted,
+        (number, key): (u64, &str),
+        index: u64,
+        scratch: &mut Scratch,
+        stretches: &mut Vec<Stretch>,
+    ) -> Result<(), DecodeError> {
+        if self.format.access() == Access::Whole {
+            stretches.push(Stretch::WHOLE);
+            return Ok(());
+        }
+        let mut handle = self.handle(store, (number, key), scratch)?;
+        let mut file = File { store, key, object: handle.object.take() };
+        handle.opened.locate(&mut file, index, scratch, stretches)?;
+        handle.object = file.object;
+        self.keep(number, handle);
+        Ok(())
+    }
+
+    /// The file's handle, opened if it is not kept.
+    fn handle(
+        &mut self,
+        store: &Accounted,
+        (number, key): (u64, &str),
+        scratch: &mut Scratch,
+    ) -> Result<Handle, DecodeError> {
+        if let Some(handle) = self.kept.remove(&number) {
+            return Ok(handle);
+        }
+        let mut file = File { store, key, object: None };
+        let opened = self.format.open(&mut file, scratch)?;
+        Ok(Handle { opened, object: file.object, read: None, used: 0 })
+    }
+
+    fn keep(&mut self, number: u64, mut handle: Handle) {
+        let most = match (self.files_max, self.format.access()) {
+            (0, Access::Indexed) => {
+                handle.object = None;
+                INDEXES_MAX
+            }
+            (files_max, _) => files_max,
+        };
+        if most == 0 {
+            return;
+        }
+        while self.kept.len() >= most {
+            let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used);
+            let oldest = *oldest.expect("a full list has a first").0;
+            self.kept.remove(&oldest);
+        }
+        self.kept.insert(number, handle);
+        self.touch(number);
+    }
+
+    fn touch(&mut self, number: u64) {
+        self.uses += 1;
+        if let Some(handle) = self.kept.get_mut(&number) {
+            handle.used = self.uses;
+        }
+    }
+}
+
+/// A file as the byte source that formats read from. It is opened by the first call, so a format
+/// that needs no bytes does no I/O.
+pub(crate) struct File<'a> {
+    pub(crate) store: &'a Accounted,
+    pub(crate) key: &'a str,
+    pub(crate) object: Option<Box<dyn Object>>,
+}
+
+impl File<'_> {
+    fn object(&mut self) -> Result<&mut dyn Object, StoreError> {
+        if self.object.is_none() {
+            self.object = Some(self.store.open(self.key)?);
+        }
+        Ok(self.object.as_deref_mut().expect("opened above"))
+    }
+}
+
+impl Source for File<'_> {
+    fn len(&mut self) -> Result<u64, StreamError> {
+        Ok(self.object()?.len()?)
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+        Ok(self.object()?.read_exact_at(offset, buf)?)
+    }
+
+    fn piece_bytes(&self) -> usize {
+        self.store.read_bytes()
+    }
+
+    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
+        let object = self.store.open(&which.key(self.key))?;
+        Ok(Box::new(CompanionFile { store: self.store, object }))
+    }
+}
+
+/// A companion of a data file.
+struct CompanionFile<'a> {
+    store: &'a Accounted,
+    object: Box<dyn Object>,
+}
+
+impl Source for CompanionFile<'_> {
+    fn len(&mut self) -> Result<u64, StreamError> {
+        Ok(self.object.len()?)
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+        Ok(self.object.read_exact_at(offset, buf)?)
+    }
+
+    fn piece_bytes(&self) -> usize {
+        self.store.read_bytes()
+    }
+}

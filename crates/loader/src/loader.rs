@@ -1,0 +1,60 @@
+//! Any of the emulated loaders.
+
+use feedline_store::Meter;
+
+use crate::batch::{Batches, Delivered, Wait};
+use crate::data_set::LoadError;
+use crate::share::EpochShare;
+use crate::{StreamLoader, TorchLoader};
+
+/// One of the emulated loaders. It lives as long as the run.
+pub enum Loader {
+    /// Batches dealt to workers that read their samples by number.
+    Torch(TorchLoader),
+    /// Samples in a row, put together to batches behind their readers.
+    Stream(StreamLoader),
+    /// Batches out of nothing, `batch` samples each.
+    Nothing {
+        /// Samples in a batch.
+        batch: u64,
+    },
+}
+
+impl Loader {
+    /// Starts an epoch, hands its batches to `consume`, and stops the readers when that returns.
+    pub fn epoch<R>(
+        &mut self,
+        share: EpochShare<'_>,
+        consume: impl FnOnce(&mut dyn Batches) -> R,
+    ) -> R {
+        match self {
+            Self::Torch(loader) => loader.epoch(share, consume),
+            Self::Stream(loader) => loader.epoch(share, consume),
+            Self::Nothing { batch } => consume(&mut Empty { left: share.batches, batch: *batch }),
+        }
+    }
+
+    /// What the readers asked of the store since the loader was made.
+    pub fn meter(&mut self) -> Meter {
+        match self {
+            Self::Torch(loader) => loader.meter(),
+            Self::Stream(loader) => loader.meter(),
+            Self::Nothing { .. } => Meter::default(),
+        }
+    }
+}
+
+struct Empty {
+    left: u64,
+    batch: u64,
+}
+
+impl Batches for Empty {
+    fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        Ok(Some(Delivered { wait: Wait::default(), samples: self.batch, sample_bytes: 0 }))
+    }
+}

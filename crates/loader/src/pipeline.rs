@@ -1,0 +1,257 @@
+//! What happens to samples between their readers and the consumer of a streaming loader: an
+//! interleave that takes one from each reader in turn, a shuffle buffer, a batch, a parse step, a
+//! prefetch. Bookkeeping only: no bytes, no threads, no clock.
+
+use std::collections::VecDeque;
+
+use feedline_store::Spent;
+
+use crate::LoadError;
+use crate::batch::{Delivered, Wait};
+use crate::shuffle_buffer::ShuffleBuffer;
+
+/// Limits and sizes of a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) readers: usize,
+    pub(crate) batch: u64,
+    /// Batches of the epoch.
+    pub(crate) batches: u64,
+    /// Batches that wait for the consumer; with 0 a batch is put together when it is asked for.
+    pub(crate) prefetch: u64,
+    /// Batches in the parse step at a time; 0 means that there is no such step.
+    pub(crate) parsers: u64,
+}
+
+/// A sample that a reader has finished.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) bytes: u64,
+    /// Samples of other ranks are read, as records in a row must be, and dropped.
+    pub(crate) mine: bool,
+}
+
+/// The state that readers, parsers and the consumer share.
+pub(crate) struct Pipeline {
+    limits: Limits,
+    readers: Vec<Reader>,
+    /// Whose sample is next.
+    turn: usize,
+    shuffle: Option<ShuffleBuffer<u64>>,
+    samples: u64,
+    bytes: u64,
+    /// Batches put together and not taken.
+    queue: VecDeque<Queued>,
+    /// Batches that were put together so far.
+    assembled: u64,
+    /// Of those in the queue, how many a parser has taken.
+    parsing: usize,
+    asked: bool,
+    closed: bool,
+    error: Option<LoadError>,
+}
+
+/// One reader's side.
+#[derive(Default)]
+struct Reader {
+    ready: VecDeque<Sample>,
+    finished: bool,
+    /// What all its samples have cost it.
+    spent: Spent,
+}
+
+/// A batch on its way to the consumer.
+struct Queued {
+    bytes: u64,
+    assembled_ns: u64,
+    ready_ns: Option<u64>,
+    /// The reader that brought the last sample, and what it had spent by then.
+    last: (usize, Spent),
+}
+
+impl Pipeline {
+    pub(crate) fn new(limits: Limits, shuffle: Option<ShuffleBuffer<u64>>) -> Self {
+        let readers = (0..limits.readers).map(|_| Reader::default()).collect();
+        Self {
+            limits,
+            readers,
+            turn: 0,
+            shuffle,
+            samples: 0,
+            bytes: 0,
+            queue: VecDeque::new(),
+            assembled: 0,
+            parsing: 0,
+            asked: false,
+            closed: false,
+            error: None,
+        }
+    }
+
+    /// Samples that a reader may hold ready: a batch's worth of all readers, a few at least so that
+    /// it reads on while its last one is taken, and not so many that it runs far ahead.
+    fn held_max(&self) -> usize {
+        (self.limits.batch / self.limits.readers as u64).clamp(2, 64) as usize
+    }
+
+    /// How many samples the reader may read now: some, none any more (0), or none yet.
+    pub(crate) fn room(&self, reader: usize) -> Option<usize> {
+        if self.closed || self.error.is_some() {
+            return Some(0);
+        }
+        let room = self.held_max().saturating_sub(self.readers[reader].ready.len());
+        (room > 0).then_some(room)
+    }
+
+    /// The reader brings samples and says what they cost it.
+    pub(crate) fn put(&mut self, now: u64, reader: usize, samples: &[Sample], cost: Spent) {
+        let side = &mut self.readers[reader];
+        side.ready.extend(samples);
+        side.spent.batch_no += cost.batch_no;
+        side.spent.storage_ns += cost.storage_ns;
+        side.spent.busy_ns += cost.busy_ns;
+        self.advance(now, reader);
+    }
+
+    /// The reader has nothing more to read.
+    pub(crate) fn finish(&mut self, now: u64, reader: usize) {
+        self.readers[reader].finished = true;
+        self.advance(now, reader);
+    }
+
+    /// Something went wrong; the first error is the epoch's.
+    pub(crate) fn fail(&mut self, error: LoadError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// The consumer has gone.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// What a reader has spent, finished samples only.
+    pub(crate) fn spent(&self, reader: usize) -> Spent {
+        self.readers[reader].spent
+    }
+
+    /// The consumer asks for a batch.
+    pub(crate) fn ask(&mut self, now: u64) {
+        self.asked = true;
+        self.advance(now, 0);
+    }
+
+    /// The batch that was asked for, if it is ready. `begin` is when that was, `before` what each
+    /// reader had spent then.
+    pub(crate) fn take(
+        &mut self,
+        begin: u64,
+        now: u64,
+        before: &[Spent],
+    ) -> Option<Result<Delivered, LoadError>> {
+        let ready_ns = self.queue.front().and_then(|batch| batch.ready_ns);
+        let Some(ready_ns) = ready_ns else {
+            return self.error.take().map(Err);
+        };
+        let batch = self.queue.pop_front().expect("its front is ready");
+        self.parsing = self.parsing.saturating_sub(1);
+        self.asked = false;
+        let wait = batch.wait(begin, ready_ns, now, before);
+        self.advance(now, 0);
+        Some(Ok(Delivered { wait, samples: self.limits.batch, sample_bytes: batch.bytes }))
+    }
+
+    /// The next batch for a parser: its number in the queue's history, the end, or not yet.
+    pub(crate) fn parse_next(&mut self) -> Option<Option<u64>> {
+        if self.closed || self.error.is_some() {
+            return Some(None);
+        }
+        if self.parsing < self.queue.len() {
+            let first = self.assembled - self.queue.len() as u64;
+            self.parsing += 1;
+            return Some(Some(first + self.parsing as u64 - 1));
+        }
+        (self.assembled == self.limits.batches).then_some(None)
+    }
+
+    /// A parser has finished batch `number`.
+    pub(crate) fn parsed(&mut self, now: u64, number: u64) {
+        let first = self.assembled - self.queue.len() as u64;
+        self.queue[(number - first) as usize].ready_ns = Some(now);
+        self.advance(now, 0);
+    }
+
+    /// Puts batches together as far as samples and limits allow.
+    fn advance(&mut self, now: u64, reader: usize) {
+        while self.may_assemble() {
+            let Some(bytes) = self.next_sample() else { return };
+            self.samples += 1;
+            self.bytes += bytes;
+            if self.samples == self.limits.batch {
+                let ready_ns = (self.limits.parsers == 0).then_some(now);
+                let last = (reader, self.readers[reader].spent);
+                self.queue.push_back(Queued {
+                    bytes: self.bytes,
+                    assembled_ns: now,
+                    ready_ns,
+                    last,
+                });
+                (self.samples, self.bytes) = (0, 0);
+                self.assembled += 1;
+            }
+        }
+    }
+
+    fn may_assemble(&self) -> bool {
+        let ready = self.queue.iter().filter(|batch| batch.ready_ns.is_some()).count() as u64;
+        let unready = self.queue.len() as u64 - ready;
+        let wanted = self.limits.prefetch.max(u64::from(self.asked));
+        let room = ready < wanted && unready < self.limits.parsers.max(1);
+        self.assembled < self.limits.batches && room
+    }
+
+    /// The next sample behind the shuffle buffer; none if a reader is not there yet.
+    fn next_sample(&mut self) -> Option<u64> {
+        loop {
+            if self.readers.iter().all(|reader| reader.finished && reader.ready.is_empty()) {
+                return self.shuffle.as_mut()?.drain_one();
+            }
+            let side = &mut self.readers[self.turn];
+            let sample = match side.ready.pop_front() {
+                Some(sample) => sample,
+                None if side.finished => {
+                    self.turn = (self.turn + 1) % self.limits.readers;
+                    continue;
+                }
+                None => return None,
+            };
+            self.turn = (self.turn + 1) % self.limits.readers;
+            if !sample.mine {
+                continue;
+            }
+            match &mut self.shuffle {
+                None => return Some(sample.bytes),
+                Some(shuffle) => match shuffle.pass(sample.bytes) {
+                    Some(bytes) => return Some(bytes),
+                    None => continue,
+                },
+            }
+        }
+    }
+}
+
+impl Queued {
+    /// Until the batch was put together the consumer waited for the reader that came last; then for
+    /// the parse step; then for being handed the batch.
+    fn wait(&self, begin: u64, ready_ns: u64, end: u64, before: &[Spent]) -> Wait {
+        let (reader, spent) = self.last;
+        let before = before.get(reader).copied().unwrap_or_default();
+        let reading_ns = self.assembled_ns.saturating_sub(begin).min(end - begin);
+        let storage_ns = spent.storage_ns.saturating_sub(before.storage_ns);
+        let busy_ns = spent.busy_ns.saturating_sub(before.busy_ns);
+        let mut wait = Wait::split(reading_ns, storage_ns, busy_ns);
+        let parsing_ns = ready_ns.min(end).saturating_sub(self.assembled_ns.max(begin));
+        wait.decode_ns += parsing_ns;
+        wait.worker_ns += (end - begin) - wait.total_ns();
+        wait
+    }
+}

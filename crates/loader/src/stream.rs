@@ -1,0 +1,306 @@
+//! Loaders that read samples in a row: tf.data over TFRecords, shards of WebDataset, and DALI's
+//! parallel callbacks, which differ only in who reads which samples.
+//!
+//! W readers bring samples; one is taken from each in turn, goes through a shuffle buffer if there
+//! is one, and B of them are a batch; a parse step works on up to C batches at a time; P batches wait
+//! for the consumer. Every epoch starts cold. Memory is bounded: a reader holds one open file and the
+//! sizes of a few samples, the shuffle buffer sizes only; bytes are read, checked and dropped.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use feedline_clock::{Clock, Monitor};
+use feedline_store::{Meter, Progress, Spent};
+
+use crate::batch::{Batches, Delivered};
+use crate::data_set::{DataSet, LoadError, Preprocess};
+use crate::pipeline::{Limits, Pipeline, Sample};
+use crate::share::EpochShare;
+use crate::shuffle_buffer::ShuffleBuffer;
+use crate::worker::Worker;
+use crate::{SampleId, SampleSpace};
+
+/// Small samples are handed over together, until they have so many bytes or took so long.
+const HAND_OVER_BYTES: u64 = 64 << 10;
+const HAND_OVER_NS: u64 = 1_000_000;
+
+/// What the workload says about the loader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamConfig {
+    /// Reader threads, 1 or more.
+    pub readers: u32,
+    /// Batches in the parse step at a time.
+    pub parsers: u32,
+    /// Batches that wait for the consumer; with 0 a batch is put together when it is asked for.
+    pub prefetch: u64,
+    /// Samples in a batch.
+    pub batch: u64,
+    /// Samples in the shuffle buffer, if there is one.
+    pub shuffle: Option<u64>,
+    /// Who reads which samples.
+    pub rows: Rows,
+}
+
+/// Who reads which samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Files are shared out over ranks and readers, and read from front to back. What cannot be
+    /// shared out evenly (files left over, or fewer files than ranks) is read by all ranks, each of
+    /// which takes every R-th sample of it.
+    Files,
+    /// The places of the rank's share, one after the other, dealt to the readers in turn.
+    Places,
+}
+
+/// A loader that lives as long as the run; its readers' buffers are reused in every epoch.
+pub struct StreamLoader {
+    config: StreamConfig,
+    clock: Clock,
+    readers: Vec<Worker>,
+    parsers: Vec<Preprocess>,
+}
+
+impl StreamLoader {
+    /// A loader over `data`, whose files are read with `readers` and not kept longer than they are
+    /// read. `preprocess` is asked once for every parser (its number is passed) when samples come
+    /// from files, for every reader when they come from places, as the frameworks do; `None` says
+    /// that there is no such work.
+    pub fn new(
+        clock: &Clock,
+        data: &DataSet,
+        config: StreamConfig,
+        mut preprocess: impl FnMut(u32) -> Option<Preprocess>,
+    ) -> Self {
+        let mut data = data.clone();
+        data.reading.kept_files = data.reading.kept_files.max(1);
+        let own_work = config.rows == Rows::Places;
+        let readers = (0..config.readers)
+            .map(|number| {
+                let work = if own_work { preprocess(number) } else { None };
+                let work = work.unwrap_or_else(|| Box::new(|| 0));
+                Worker::new(clock, data.clone(), work)
+            })
+            .collect();
+        let parsers = match own_work {
+            true => Vec::new(),
+            false => (0..config.parsers).map_while(preprocess).collect(),
+        };
+        Self { config, clock: clock.clone(), readers, parsers }
+    }
+
+    /// Starts an epoch, hands its batches to `consume`, and stops the readers when that returns.
+    pub fn epoch<R>(
+        &mut self,
+        share: EpochShare<'_>,
+        consume: impl FnOnce(&mut dyn Batches) -> R,
+    ) -> R {
+        let config = self.config;
+        let limits = Limits {
+            readers: self.readers.len(),
+            batch: config.batch,
+            batches: share.batches,
+            prefetch: config.prefetch,
+            parsers: self.parsers.len() as u64,
+        };
+        let seed = share.seed.wrapping_add(share.rank.0);
+        let shuffle = config.shuffle.map(|size| ShuffleBuffer::new(size as usize, seed));
+        let progress: Vec<_> = self.readers.iter().map(Worker::progress).collect();
+        let pipeline = Monitor::new(&self.clock, Pipeline::new(limits, shuffle));
+        let (clock, pipeline) = (&self.clock, &pipeline);
+        clock.scope(|scope| {
+            // Made before the first reader: whatever happens from here on closes the pipeline.
+            let mut batches = StreamBatches { clock, pipeline, progress, left: share.batches };
+            let count = self.readers.len();
+            for (number, worker) in self.readers.iter_mut().enumerate() {
+                let row = Row { rows: config, share, reader: number as u64, readers: count as u64 };
+                let started = scope.spawn(format!("reader-{number}"), move || {
+                    read_row(clock, pipeline, worker, number, row);
+                });
+                if let Err(source) = started {
+                    let error = LoadError::NoThread { reader: number, source };
+                    pipeline.update(|pipeline| pipeline.fail(error));
+                    break;
+                }
+            }
+            for (number, work) in self.parsers.iter_mut().enumerate() {
+                let started = scope.spawn(format!("parser-{number}"), move || {
+                    parse(clock, pipeline, work, config.batch);
+                });
+                if let Err(source) = started {
+                    let error = LoadError::NoThread { reader: number, source };
+                    pipeline.update(|pipeline| pipeline.fail(error));
+                    break;
+                }
+            }
+            consume(&mut batches)
+        })
+    }
+
+    /// What the readers asked of the store since the loader was made.
+    pub fn meter(&mut self) -> Meter {
+        let mut total = Meter::default();
+        for worker in &mut self.readers {
+            total.merge(worker.meter());
+        }
+        total
+    }
+}
+
+/// The samples of one reader.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    rows: StreamConfig,
+    share: EpochShare<'a>,
+    reader: u64,
+    readers: u64,
+}
+
+impl<'a> Row<'a> {
+    /// What the reader reads, in order, and whether the sample is for this rank.
+    fn samples(self) -> Box<dyn Iterator<Item = (SampleId, bool)> + 'a> {
+        match self.rows.rows {
+            Rows::Places => {
+                let order = self.share.order;
+                let end = self.share.batches * self.rows.batch;
+                let places = (self.reader..end).step_by(self.readers as usize);
+                Box::new(places.map(move |n| (order.sample(self.share.first_place + n), true)))
+            }
+            Rows::Files => {
+                let files = (self.reader..self.local_files()).step_by(self.readers as usize);
+                Box::new(files.flat_map(move |local| self.samples_of(local)))
+            }
+        }
+    }
+
+    /// Files that this rank reads: its own, and those that all ranks share.
+    fn local_files(&self) -> u64 {
+        let (files, ranks) = (self.space().files, self.share.rank.1);
+        files / ranks + files % ranks
+    }
+
+    fn samples_of(self, local: u64) -> impl Iterator<Item = (SampleId, bool)> + 'a {
+        let SampleSpace { files, per_file } = self.space();
+        let (rank, ranks) = self.share.rank;
+        let own = files / ranks;
+        let shared = local.checked_sub(own);
+        let place = match shared {
+            None => local * ranks + rank,
+            Some(shared) => own * ranks + shared,
+        };
+        let order = self.share.order;
+        (0..per_file).map(move |index| {
+            let sample = order.sample(place * per_file + index);
+            let mine = shared.is_none_or(|file| (file * per_file + index) % ranks == rank);
+            (sample, mine)
+        })
+    }
+
+    fn space(&self) -> SampleSpace {
+        self.share.order.space()
+    }
+}
+
+/// Reads a row as the pipeline lets it, until its end, a failure or the pipeline's end.
+fn read_row(
+    clock: &Clock,
+    pipeline: &Monitor<Pipeline>,
+    worker: &mut Worker,
+    number: usize,
+    row: Row<'_>,
+) {
+    let mut samples = row.samples().enumerate().peekable();
+    let mut block = Vec::new();
+    while samples.peek().is_some() {
+        let mut room = pipeline.wait_for(|pipeline| pipeline.room(number));
+        if room == 0 {
+            return;
+        }
+        let (mut cost, mut bytes) = (Spent::default(), 0);
+        block.clear();
+        while room > 0 && bytes < HAND_OVER_BYTES && cost.busy_ns < HAND_OVER_NS {
+            let Some((turn, (sample, mine))) = samples.next() else { break };
+            let batch = turn as u64 * row.readers / row.rows.batch;
+            // A panic must reach the consumer, which would wait for ever otherwise.
+            let read = catch_unwind(AssertUnwindSafe(|| worker.read_one(batch, sample)))
+                .unwrap_or(Err(LoadError::Panicked { batch }));
+            match read {
+                Ok(read) => {
+                    block.push(Sample { bytes: read.sample_bytes, mine });
+                    cost.batch_no += 1;
+                    cost.storage_ns += read.storage_ns;
+                    cost.busy_ns += read.busy_ns;
+                    bytes += read.sample_bytes.max(1);
+                    room -= 1;
+                }
+                Err(error) => return pipeline.update(|pipeline| pipeline.fail(error)),
+            }
+        }
+        let now = clock.now();
+        pipeline.update(|pipeline| pipeline.put(now, number, &block, cost));
+    }
+    let now = clock.now();
+    pipeline.update(|pipeline| pipeline.finish(now, number));
+}
+
+/// Works on batches as long as there are some.
+fn parse(clock: &Clock, pipeline: &Monitor<Pipeline>, work: &mut Preprocess, batch: u64) {
+    while let Some(number) = pipeline.wait_for(Pipeline::parse_next) {
+        let pause_ns: u64 = (0..batch).map(|_| work()).sum();
+        if pause_ns > 0 {
+            clock.sleep(pause_ns);
+        }
+        let now = clock.now();
+        pipeline.update(|pipeline| pipeline.parsed(now, number));
+    }
+}
+
+/// The batches of one epoch, in order.
+struct StreamBatches<'a> {
+    clock: &'a Clock,
+    pipeline: &'a Monitor<Pipeline>,
+    progress: Vec<Arc<Progress>>,
+    left: u64,
+}
+
+impl Batches for StreamBatches<'_> {
+    fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        let begin = self.clock.now();
+        let before: Vec<Spent> = self.pipeline.update(|pipeline| {
+            pipeline.ask(begin);
+            let spent = |(number, progress): (usize, &Arc<Progress>)| {
+                up_to(begin, pipeline.spent(number), progress)
+            };
+            self.progress.iter().enumerate().map(spent).collect()
+        });
+        let taken = self.pipeline.wait_for(|pipeline| {
+            let now = self.clock.now();
+            pipeline.take(begin, now, &before)
+        });
+        // Readers and parsers wait for the room that this has made.
+        self.pipeline.update(|_| ());
+        taken.map(Some)
+    }
+}
+
+/// What a reader has spent up to `now`: on finished samples, and on the one it is at.
+fn up_to(now: u64, finished: Spent, progress: &Progress) -> Spent {
+    let current = progress.snapshot(now);
+    if current.batch_no <= finished.batch_no {
+        return finished;
+    }
+    Spent {
+        storage_ns: finished.storage_ns + current.storage_ns,
+        busy_ns: finished.busy_ns + current.busy_ns,
+        ..finished
+    }
+}
+
+impl Drop for StreamBatches<'_> {
+    fn drop(&mut self) {
+        self.pipeline.update(Pipeline::close);
+    }
+}

@@ -1,0 +1,245 @@
+//! Loaders that read samples in a row.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use feedline_clock::Clock;
+use feedline_loader::{
+    Batches, DataSet, Delivered, EpochOrder, EpochShare, LoadError, Preprocess, Rows, SampleSpace,
+    Shuffle, StreamConfig, StreamLoader, Wait,
+};
+use feedline_store::{Memory, Op};
+
+use crate::bed::{S, npy_files, record_files, share};
+
+/// One reader, batches of one, nothing ahead.
+const PLAIN: StreamConfig = StreamConfig {
+    readers: 1,
+    parsers: 1,
+    prefetch: 0,
+    batch: 1,
+    shuffle: None,
+    rows: Rows::Files,
+};
+
+fn loader(clock: &Clock, data: &DataSet, config: StreamConfig) -> StreamLoader {
+    StreamLoader::new(clock, data, config, |_| None)
+}
+
+fn order(files: u64, per_file: u64, shuffle: Shuffle) -> EpochOrder {
+    EpochOrder::new(SampleSpace { files, per_file }, shuffle, 3)
+}
+
+fn all(batches: &mut dyn Batches) -> Vec<Delivered> {
+    std::iter::from_fn(|| batches.next_batch().unwrap()).collect()
+}
+
+/// The records that came, one a batch.
+fn records(batches: &mut dyn Batches) -> Vec<u64> {
+    all(batches).iter().map(|batch| batch.sample_bytes).collect()
+}
+
+#[test]
+fn files_are_interleaved_record_by_record() {
+    let clock = Clock::simulated();
+    let data = record_files(&clock, 5, 2, 0);
+    let order = order(5, 2, Shuffle::None);
+    let config = StreamConfig { readers: 2, prefetch: 2, ..PLAIN };
+    let came = loader(&clock, &data, config).epoch(share(&order, 0, 10), records);
+    // Two files at a time; the fifth has nobody to take turns with.
+    assert_eq!(came, [0, 100, 1, 101, 200, 300, 201, 301, 400, 401]);
+}
+
+#[test]
+fn shuffled_files_are_still_read_from_front_to_back() {
+    let clock = Clock::simulated();
+    let data = record_files(&clock, 4, 3, 0);
+    let order = order(4, 3, Shuffle::Files);
+    let came = loader(&clock, &data, PLAIN).epoch(share(&order, 0, 12), records);
+    assert_ne!(came[0], 0, "this seed moves the first file");
+    for file in came.chunks(3) {
+        assert_eq!(file, [file[0], file[0] + 1, file[0] + 2]);
+    }
+}
+
+/// Runs every rank's share and checks that each record comes at most once, as many as planned.
+#[track_caller]
+fn check_shares(files: u64, per_file: u64, ranks: u64, batch_total: usize) -> Vec<Vec<u64>> {
+    let clock = Clock::simulated();
+    let data = record_files(&clock, files, per_file, 0);
+    let order = order(files, per_file, Shuffle::None);
+    let batches = files * per_file / ranks;
+    let mut seen = BTreeSet::new();
+    let came: Vec<Vec<u64>> = (0..ranks)
+        .map(|rank| {
+            let share = EpochShare { rank: (rank, ranks), ..share(&order, 0, batches) };
+            loader(&clock, &data, StreamConfig { readers: 2, ..PLAIN }).epoch(share, records)
+        })
+        .collect();
+    for record in came.iter().flatten() {
+        assert!(seen.insert(*record), "record {record} came twice");
+    }
+    assert_eq!(seen.len(), batch_total);
+    came
+}
+
+#[test]
+fn q9_ranks_read_files_of_their_own() {
+    let came = check_shares(4, 2, 2, 8);
+    assert_eq!(came, [[0, 200, 1, 201], [100, 300, 101, 301]]);
+}
+
+#[test]
+fn files_that_cannot_be_shared_out_are_shared_by_record() {
+    // Rank 0 has file 0, rank 1 file 1; of file 2 rank 0 takes records 0 and 2, rank 1 record 1.
+    // Three batches each are all that both can make.
+    let came = check_shares(3, 3, 2, 8);
+    assert_eq!(came, [[0, 200, 1, 2], [100, 101, 201, 102]]);
+    check_shares(2, 6, 4, 12);
+    check_shares(7, 5, 3, 33);
+}
+
+#[test]
+fn the_shuffle_buffer_is_full_before_the_first_record_leaves_it() {
+    // One record a second, a buffer of three: the first comes at 3 s, then one each second; the last
+    // two are in the buffer when the file ends.
+    let clock = Clock::simulated();
+    let data = record_files(&clock, 1, 5, S);
+    let order = order(1, 5, Shuffle::None);
+    let config = StreamConfig { shuffle: Some(3), ..PLAIN };
+    let (mut times, mut came) = (Vec::new(), Vec::new());
+    loader(&clock, &data, config).epoch(share(&order, 0, 5), |batches| {
+        while let Some(batch) = batches.next_batch().unwrap() {
+            times.push(clock.now() / S);
+            came.push(batch.sample_bytes);
+        }
+    });
+    assert_eq!(times, [3, 4, 5, 5, 5]);
+    assert_ne!(came, [0, 1, 2, 3, 4], "this seed changes the order");
+    came.sort_unstable();
+    assert_eq!(came, [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn readers_run_ahead_only_as_far_as_the_queues_allow() {
+    // Batches of two, two of them prefetched, and two samples held by the reader: six records are
+    // read while nobody takes any. Each batch taken makes room for two more.
+    let clock = Clock::simulated();
+    let store = Memory::new(clock.clone());
+    let data = DataSet { store: Arc::new(store.clone()), ..record_files(&clock, 1, 100, 0) };
+    let bytes = (0..100u64).flat_map(u64::to_le_bytes).collect::<Vec<u8>>();
+    store.put("0", bytes);
+    let order = order(1, 100, Shuffle::None);
+    let config = StreamConfig { prefetch: 2, batch: 2, ..PLAIN };
+    let mut stream = loader(&clock, &data, config);
+    let mut reads = |take: u64| {
+        let before = stream.meter().op(Op::Read).calls;
+        stream.epoch(share(&order, 0, 50), |batches| {
+            clock.sleep(S);
+            for _ in 0..take {
+                batches.next_batch().unwrap().unwrap();
+                clock.sleep(S);
+            }
+        });
+        stream.meter().op(Op::Read).calls - before
+    };
+    assert_eq!(reads(0), 6);
+    assert_eq!(reads(3), 12);
+}
+
+#[test]
+fn a_wait_is_split_at_the_reader_that_comes_last_and_the_parse_step() {
+    // A record takes 2 s to read, a batch of one 3 s to parse, one parser, nothing prefetched: the
+    // first batch is read until 2 and parsed until 5. Meanwhile nothing more is put together (that
+    // happens when it is asked for), so the second batch, read long ago, is parsed from 5 to 8.
+    let clock = Clock::simulated();
+    let data = record_files(&clock, 1, 3, 2 * S);
+    let order = order(1, 3, Shuffle::None);
+    let work = |_| Some(Box::new(|| 3 * S) as Preprocess);
+    let mut stream = StreamLoader::new(&clock, &data, PLAIN, work);
+    let waits = stream.epoch(share(&order, 0, 2), |batches| {
+        let waits: Vec<Wait> = all(batches).iter().map(|batch| batch.wait).collect();
+        waits
+    });
+    let wait = |storage_s, decode_s| Wait {
+        storage_ns: storage_s * S,
+        decode_ns: decode_s * S,
+        ..Wait::default()
+    };
+    assert_eq!(waits, [wait(2, 3), wait(0, 3)]);
+}
+
+#[test]
+fn parsers_work_on_several_batches_at_a_time() {
+    // Reading costs nothing, parsing a batch 3 s; with three parsers three batches are ready at 3 s,
+    // and the next three are begun as the consumer takes them: six batches in 6 s.
+    let clock = Clock::simulated();
+    let data = record_files(&clock, 1, 6, 0);
+    let order = order(1, 6, Shuffle::None);
+    let config = StreamConfig { parsers: 3, prefetch: 3, ..PLAIN };
+    let work = |_| Some(Box::new(|| 3 * S) as Preprocess);
+    let mut stream = StreamLoader::new(&clock, &data, config, work);
+    let times = stream.epoch(share(&order, 0, 6), |batches| {
+        let times: Vec<u64> =
+            std::iter::from_fn(|| batches.next_batch().unwrap().map(|_| clock.now() / S)).collect();
+        times
+    });
+    assert_eq!(times, [3, 3, 3, 6, 6, 6]);
+}
+
+#[test]
+fn dali_readers_share_the_samples_of_a_batch() {
+    // Two readers, a second a sample, batches of four: one every two seconds, and the work on a
+    // sample is the reader's.
+    let clock = Clock::simulated();
+    let data = record_files(&clock, 8, 1, S);
+    let order = order(8, 1, Shuffle::None);
+    let config = StreamConfig { readers: 2, batch: 4, rows: Rows::Places, ..PLAIN };
+    let mut stream = loader(&clock, &data, config);
+    let came = stream.epoch(share(&order, 0, 2), |batches| {
+        let mut came = Vec::new();
+        while let Some(batch) = batches.next_batch().unwrap() {
+            came.push((clock.now() / S, batch.sample_bytes));
+        }
+        came
+    });
+    // The readers have each read two samples of the second batch when it is asked for at 2 s.
+    assert_eq!(came, [(2, 100 + 200 + 300), (4, 400 + 500 + 600 + 700)]);
+}
+
+#[test]
+fn a_file_with_too_few_records_is_named() {
+    let clock = Clock::simulated();
+    let data = record_files(&clock, 2, 2, 0);
+    let order = order(2, 3, Shuffle::None);
+    let error = loader(&clock, &data, PLAIN).epoch(share(&order, 0, 6), |batches| {
+        batches.next_batch().unwrap();
+        batches.next_batch().unwrap();
+        batches.next_batch().unwrap_err()
+    });
+    let LoadError::Sample { file, index, .. } = error else { panic!("{error}") };
+    assert_eq!((file.as_str(), index), ("memory:0", 2));
+}
+
+#[test]
+fn a_panicking_reader_ends_the_epoch_instead_of_hanging() {
+    let clock = Clock::real();
+    let (data, _) = npy_files(&clock, 4, |_| 0);
+    let config = StreamConfig { rows: Rows::Places, ..PLAIN };
+    let work = |_| Some(Box::new(|| -> u64 { panic!("on purpose") }) as Preprocess);
+    let mut stream = StreamLoader::new(&clock, &data, config, work);
+    let order = order(4, 1, Shuffle::None);
+    let error = stream.epoch(share(&order, 0, 4), |batches| batches.next_batch().unwrap_err());
+    assert_eq!(error.to_string(), "the reader of batch 0 panicked");
+}
+
+#[test]
+fn a_stop_ends_reading_between_two_samples() {
+    let clock = Clock::simulated();
+    let data = record_files(&clock, 1, 4, S);
+    data.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let order = order(1, 4, Shuffle::None);
+    let error = loader(&clock, &data, PLAIN)
+        .epoch(share(&order, 0, 4), |batches| batches.next_batch().unwrap_err());
+    assert!(matches!(error, LoadError::Stopped));
+}

@@ -1,0 +1,161 @@
+//! Files that are not published yet: hidden under a name that tells whose they are.
+//!
+//! The name is `.NAME.partial-HOST-PID-NUMBER`. HOST is the machine's name and the number of the
+//! process table (the PID namespace) that PID belongs to: containers on one machine may share its
+//! name, and each counts its processes from 1.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::source::failed;
+use crate::{Durability, Op, StoreError, os};
+
+const MARK: &str = ".partial-";
+/// Longest name Linux file systems take.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Whether that is the name of an unpublished file, in this or the former spelling without a host.
+pub(crate) fn is_partial(name: &str) -> bool {
+    name.starts_with('.') && name.contains(MARK)
+}
+
+/// Removes the unpublished files of a folder whose process ran here and is gone; how many.
+pub(crate) fn remove_stale(folder: &Path) -> io::Result<u64> {
+    let mut removed = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if !entry.file_name().to_str().is_some_and(is_stale) {
+            continue;
+        }
+        match fs::remove_file(entry.path()) {
+            Ok(()) => removed += 1,
+            // Another process cleans up too.
+            Err(err) if err.kind() == io::ErrorKind::NotFound => {}
+            Err(err) => return Err(err),
+        }
+    }
+    Ok(removed)
+}
+
+fn is_stale(name: &str) -> bool {
+    owner(name).is_some_and(|(host, pid)| host == this_host() && !os::is_alive(pid))
+}
+
+/// The host and the process that an unpublished file's name tells.
+fn owner(name: &str) -> Option<(&str, u32)> {
+    let (_, tail) = name.strip_prefix('.')?.rsplit_once(MARK)?;
+    let (owner, number) = tail.rsplit_once('-')?;
+    number.parse::<u64>().ok()?;
+    // A host's name may have dashes itself.
+    let (host, pid) = owner.rsplit_once('-')?;
+    Some((host, pid.parse().ok()?))
+}
+
+/// This machine and process table, in characters that every file system takes.
+fn this_host() -> &'static str {
+    static HOST: OnceLock<String> = OnceLock::new();
+    HOST.get_or_init(|| {
+        let name = os::host_name().unwrap_or_default();
+        let table = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        clean_host(&String::from_utf8_lossy(&name), &table.to_string_lossy())
+    })
+}
+
+fn clean_host(name: &str, table: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '-' };
+    let digits = table.chars().filter(char::is_ascii_digit);
+    name.chars().map(keep).chain(['.']).chain(digits).collect()
+}
+
+/// A file under its temporary name, which is removed unless it is published.
+pub(crate) struct Partial {
+    pub(crate) path: PathBuf,
+    temporary: PathBuf,
+    published: bool,
+}
+
+impl Partial {
+    pub(crate) fn new(path: PathBuf) -> Partial {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let tail = format!("{MARK}{}-{}-{number}", this_host(), std::process::id());
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // The tail alone makes the name unique; the rest is for people.
+        let room = name.floor_char_boundary(NAME_BYTES_MAX.saturating_sub(1 + tail.len()));
+        let temporary = path.with_file_name(format!(".{}{tail}", &name[..room]));
+        Partial { path, temporary, published: false }
+    }
+
+    pub(crate) fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    pub(crate) fn publish(mut self, file: &File, durability: Durability) -> Result<(), StoreError> {
+        let mut publish = || {
+            if durability == Durability::Fsync {
+                file.sync_all()?;
+            }
+            fs::rename(&self.temporary, &self.path)?;
+            self.published = true;
+            match (durability, self.path.parent()) {
+                (Durability::Fsync, Some(folder)) => File::open(folder)?.sync_all(),
+                _ => Ok(()),
+            }
+        };
+        publish().map_err(|source| failed(Op::Publish, &self.path, source))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if self.published {
+            return;
+        }
+        // If this fails, a hidden file stays that no listing shows; nobody is left to be told.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_its_owner() {
+        let cases = [
+            (
+                ".img.npz.partial-node-7.site.4026531836-4711-0",
+                Some(("node-7.site.4026531836", 4711)),
+            ),
+            (".a.partial-b.partial-h.1-2-3", Some(("h.1", 2))),
+            // Without a host: nobody knows where that process ran.
+            (".img.npz.partial-99-0", None),
+            (".img.npz.partial-h-x-0", None),
+            ("img.npz.partial-h-1-0", None),
+            (".partial", None),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(owner(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_spelt_in_plain_characters() {
+        assert_eq!(clean_host("node-7.site", "pid:[42]"), "node-7.site.42");
+        assert_eq!(clean_host("a/b c\u{e4}_", ""), "a-b-c--.");
+    }
+
+    #[test]
+    fn a_partial_name_is_our_own_and_not_too_long() {
+        for len in [1, 200, 255] {
+            let partial = Partial::new(Path::new("/folder").join("\u{e4}".repeat(len)));
+            let name = partial.temporary().file_name().unwrap().to_str().unwrap();
+            assert!(is_partial(name) && name.len() <= NAME_BYTES_MAX, "{name}");
+            assert_eq!(owner(name), Some((this_host(), std::process::id())));
+            assert!(!is_stale(name), "we are alive");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A store that answers every key with the same few objects, out of memory.
+//!
+//! For measuring the client alone: no device, no system call, no lock and no made-up latency, only
+//! the copy. Holds nothing, so there is nothing to list and nothing can be written.
+
+use std::hint::black_box;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use feedline_clock::Clock;
+
+use crate::piece::Pieces;
+use crate::queue::show;
+use crate::{
+    AlignedBuf, Call, Entry, Extent, Kind, Object, Op, ReadQueue, Resident, Store, StoreError,
+    Upload, key,
+};
+
+/// Every key that ends with a known suffix is an object. Clones share the bytes.
+#[derive(Debug, Clone)]
+pub struct Repeated {
+    templates: Arc<[Template]>,
+}
+
+/// The objects of one suffix.
+#[derive(Debug)]
+struct Template {
+    suffix: String,
+    /// At least one; which of them a key has, its hash says.
+    objects: Vec<Arc<[u8]>>,
+}
+
+impl Repeated {
+    /// The store in which every key that ends with one of the suffixes has the bytes beside it. The
+    /// longest suffix counts; of several entries with the same suffix, a key has always the same.
+    pub fn new(objects: impl IntoIterator<Item = (String, Arc<[u8]>)>) -> Repeated {
+        let mut templates: Vec<Template> = Vec::new();
+        for (suffix, bytes) in objects {
+            match templates.iter_mut().find(|template| template.suffix == suffix) {
+                Some(template) => template.objects.push(bytes),
+                None => templates.push(Template { suffix, objects: vec![bytes] }),
+            }
+        }
+        templates.sort_by_key(|template| std::cmp::Reverse(template.suffix.len()));
+        Repeated { templates: templates.into() }
+    }
+
+    fn find(&self, clean: &str) -> Option<&Arc<[u8]>> {
+        let fits = |template: &&Template| clean.ends_with(&template.suffix);
+        let objects = &self.templates.iter().find(fits)?.objects;
+        let pick = match objects.len() {
+            1 => 0,
+            count => hash(clean) % count as u64,
+        };
+        Some(&objects[pick as usize])
+    }
+
+    fn get(&self, key: &str) -> Result<Arc<[u8]>, StoreError> {
+        let missing = || {
+            let source = io::ErrorKind::NotFound.into();
+            StoreError::Io { op: Op::Open, path: self.locate(key), source }
+        };
+        self.find(&key::object(key)?).cloned().ok_or_else(missing)
+    }
+
+    fn refused<T>(&self, op: Op, key: &str) -> Result<T, StoreError> {
+        Err(StoreError::MadeUp { op, path: self.locate(key) })
+    }
+}
+
+/// FNV-1a: the standard library's hash may change from release to release.
+fn hash(key: &str) -> u64 {
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    // The last bit of a sum of products says little; names often differ in one digit only.
+    hash ^ (hash >> 32)
+}
+
+impl Store for Repeated {
+    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        Ok(Box::new(RepeatedObject { path: self.locate(key), bytes: self.get(key)? }))
+    }
+
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
+        self.refused(Op::Create, key)
+    }
+
+    fn list(
+        &self,
+        folder: &str,
+        _visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.refused(Op::List, folder)
+    }
+
+    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
+        self.refused(Op::MakeFolder, folder)
+    }
+
+    fn remove(&self, key: &str) -> Result<(), StoreError> {
+        self.refused(Op::Remove, key)
+    }
+
+    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
+        Ok(self.find(&key::folder(key)?).map(|_| Kind::File))
+    }
+
+    fn free_bytes(&self, _folder: &str) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    fn resident_bytes(&self, _key: &str) -> Result<Option<Resident>, StoreError> {
+        Ok(None)
+    }
+
+    fn locate(&self, key: &str) -> String {
+        format!("repeated:{key}")
+    }
+
+    /// Memory has no latency to hide, so one buffer does for every depth.
+    fn queue(&self, _depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+        let buf = AlignedBuf::new(self.read_bytes());
+        Ok(Some(Box::new(RepeatedQueue { store: self.clone(), clock: Clock::real(), buf })))
+    }
+}
+
+struct RepeatedObject {
+    path: String,
+    bytes: Arc<[u8]>,
+}
+
+impl Object for RepeatedObject {
+    fn len(&mut self) -> Result<u64, StoreError> {
+        Ok(self.bytes.len() as u64)
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let found = self.bytes.len() - start;
+        if found < buf.len() {
+            let (path, wanted, found) = (self.path.clone(), buf.len() as u64, found as u64);
+            return Err(StoreError::Short { path, offset, wanted, found });
+        }
+        buf.copy_from_slice(&self.bytes[start..start + buf.len()]);
+        Ok(())
+    }
+}
+
+struct RepeatedQueue {
+    store: Repeated,
+    clock: Clock,
+    buf: AlignedBuf,
+}
+
+impl ReadQueue for RepeatedQueue {
+    fn read(&mut self, extents: &[Extent], seen: &mut dyn FnMut(Call)) -> Result<u64, StoreError> {
+        let RepeatedQueue { store, clock, buf } = self;
+        let mut total = 0;
+        let mut last: Option<(&str, Box<dyn Object>)> = None;
+        for Extent { key, offset, len } in extents {
+            let (_, object) = match &mut last {
+                Some(same) if same.0 == key => same,
+                other => {
+                    let object = show(seen, clock, (Op::Open, 0), || store.open(key))?;
+                    other.insert((key, object))
+                }
+            };
+            let end = match len {
+                Some(len) => offset.saturating_add(*len),
+                None => show(seen, clock, (Op::Stat, 0), || object.len())?,
+            };
+            for piece in (Pieces { next: *offset, end, block: 1, longest: buf.len() }) {
+                let to = &mut buf[..piece.len];
+                let read = || object.read_exact_at(piece.start, to);
+                show(seen, clock, (Op::Read, piece.asked), read)?;
+                // Nobody looks at the bytes, and the copy is the point.
+                black_box(&buf[..]);
+                total += piece.asked;
+            }
+        }
+        Ok(total)
+    }
+}

@@ -1,0 +1,401 @@
+//! Reads through io_uring: rings, a pool of them, and a ring with buffers of its own.
+//!
+//! The kernel writes to the memory of a read until it reports the read's end, so no function here
+//! returns or frees that memory before. A ring that the kernel suddenly refuses to enter is never
+//! entered again, and what it had taken over until then is still waited for.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::sync::{Mutex, PoisonError};
+
+use io_uring::{IoUring, Probe, opcode, squeue, types};
+
+use crate::{AlignedBuf, BLOCK_BYTES, StoreError};
+
+/// Idle rings kept; more than that many readers at once make theirs anew.
+const RINGS_MAX: usize = 64;
+/// Longest single read, whole blocks; the kernel stops a little below 2 GiB.
+const READ_BYTES_MAX: usize = 1 << 30;
+
+/// A queue to the kernel for reads, and one back for their results.
+pub(crate) struct Ring {
+    uring: IoUring,
+    /// Reads handed over whose results were not taken back.
+    in_flight: usize,
+    /// The kernel refused to be entered.
+    broken: bool,
+}
+
+impl Ring {
+    /// A ring for up to `reads` reads at a time.
+    pub(crate) fn new(reads: usize) -> Result<Ring, StoreError> {
+        let entries = u32::try_from(reads.max(1)).unwrap_or(u32::MAX);
+        let uring = IoUring::builder().dontfork().build(entries);
+        let uring = uring.map_err(|source| StoreError::RingRefused { source })?;
+        Ok(Ring { uring, in_flight: 0, broken: false })
+    }
+
+    /// Whether the kernel lets this process use the ring for reads: making one is only one of the
+    /// three calls that a container may forbid.
+    fn check(&mut self) -> io::Result<()> {
+        let mut probe = Probe::new();
+        self.uring.submitter().register_probe(&mut probe)?;
+        if !probe.is_supported(opcode::Read::CODE) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSYS));
+        }
+        // SAFETY: does nothing, with no memory.
+        unsafe { self.push(opcode::Nop::new().build()) };
+        self.wait_for_one().map(drop)
+    }
+
+    /// Reads once; how many bytes came.
+    fn read_at(&mut self, file: &File, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        assert_eq!(self.in_flight, 0, "one read at a time");
+        let entry = read_entry(file, offset, (buf.as_mut_ptr(), buf.len()), None)?;
+        // SAFETY: `buf` is borrowed until the end of this function, which waits for the read.
+        unsafe { self.push(entry) };
+        self.wait_for_one()
+    }
+
+    /// The result of the only request there is.
+    fn wait_for_one(&mut self) -> io::Result<usize> {
+        loop {
+            let entered = self.enter(1);
+            if let Some((_, result)) = self.finished() {
+                return result;
+            }
+            match entered {
+                Err(refused) if self.taken() == 0 => return Err(refused),
+                Err(_) => std::thread::yield_now(),
+                Ok(()) => {}
+            }
+        }
+    }
+
+    /// Hands a request over at the next [`Ring::enter`].
+    ///
+    /// # Safety
+    /// The memory it names stays where it is, unused, until [`Ring::finished`] has given its result
+    /// or the ring is broken and [`Ring::taken`] is 0.
+    unsafe fn push(&mut self, entry: squeue::Entry) {
+        // SAFETY: our caller keeps the promise about the memory.
+        let pushed = unsafe { self.uring.submission().push(&entry) };
+        pushed.expect("nobody has more requests in flight than the ring was made for");
+        self.in_flight += 1;
+    }
+
+    /// Lets the kernel take what was pushed and, with a `want` of 1, waits until it has a result.
+    /// May come back without.
+    fn enter(&mut self, want: usize) -> io::Result<()> {
+        if self.broken {
+            return Err(broken());
+        }
+        let Err(error) = self.uring.submitter().submit_and_wait(want) else { return Ok(()) };
+        match error.raw_os_error() {
+            Some(libc::EINTR) => Ok(()),
+            // Short of memory for the moment.
+            Some(libc::EAGAIN | libc::EBUSY) => {
+                std::thread::yield_now();
+                Ok(())
+            }
+            _ => {
+                self.broken = true;
+                Err(error)
+            }
+        }
+    }
+
+    /// The name and the result of a finished request, if there is one.
+    fn finished(&mut self) -> Option<(u64, io::Result<usize>)> {
+        let entry = self.uring.completion().next()?;
+        self.in_flight -= 1;
+        let result = usize::try_from(entry.result())
+            .map_err(|_| io::Error::from_raw_os_error(-entry.result()));
+        Some((entry.user_data(), result))
+    }
+
+    /// Requests that the kernel works on.
+    fn taken(&mut self) -> usize {
+        self.in_flight - if self.broken { self.uring.submission().len() } else { 0 }
+    }
+
+    /// Waits until the kernel works on nothing.
+    fn drain(&mut self) {
+        while self.taken() > 0 {
+            if self.finished().is_none() && self.enter(1).is_err() {
+                // Results still arrive, whenever the thread comes back from the kernel.
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+fn broken() -> io::Error {
+    io::Error::from_raw_os_error(libc::EBADFD)
+}
+
+/// A request to read to a place in memory, which may be part of a registered one. The largest offset
+/// would mean the file's own position to the kernel.
+fn read_entry(
+    file: &File,
+    offset: u64,
+    (to, len): (*mut u8, usize),
+    registered: Option<u16>,
+) -> io::Result<squeue::Entry> {
+    if i64::try_from(offset).is_err() {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    let fd = types::Fd(file.as_raw_fd());
+    let len = len.min(READ_BYTES_MAX) as u32;
+    Ok(match registered {
+        Some(index) => opcode::ReadFixed::new(fd, to, len, index).offset(offset).build(),
+        None => opcode::Read::new(fd, to, len).offset(offset).build(),
+    })
+}
+
+/// Rings that no read uses at the moment. Making one costs several calls and a file descriptor.
+pub(crate) struct RingPool {
+    idle: Mutex<Vec<Ring>>,
+}
+
+impl std::fmt::Debug for RingPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RingPool").finish_non_exhaustive()
+    }
+}
+
+impl RingPool {
+    /// A pool of one ring, which was seen to work.
+    pub(crate) fn new() -> Result<RingPool, StoreError> {
+        let mut ring = Ring::new(1)?;
+        ring.check().map_err(|source| StoreError::RingRefused { source })?;
+        Ok(RingPool { idle: Mutex::new(vec![ring]) })
+    }
+
+    /// Reads once through some ring; the outer error is that there is none.
+    pub(crate) fn read_at(
+        &self,
+        file: &File,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<io::Result<usize>, StoreError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut ring = idle.map_or_else(|| Ring::new(1), Ok)?;
+        let read = ring.read_at(file, offset, buf);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ring.broken && idle.len() < RINGS_MAX {
+            idle.push(ring);
+        }
+        Ok(read)
+    }
+}
+
+/// A ring and a buffer for each read that it has under way.
+pub(crate) struct Lanes {
+    /// Before the memory, which it may have registered: fields are dropped in order.
+    ring: Ring,
+    memory: AlignedBuf,
+    lane_bytes: usize,
+    busy: Vec<bool>,
+    /// The kernel knows the memory's pages already.
+    registered: bool,
+}
+
+/// Whether to wait when the kernel is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    No,
+    ForOne,
+}
+
+impl Lanes {
+    /// `count` lanes with `lane_bytes` each, which are whole blocks.
+    ///
+    /// The kernel is shown their memory once for all, which saves a quarter of a direct read's CPU
+    /// time; where the user may not lock that much memory, it looks at every read.
+    pub(crate) fn new(count: usize, lane_bytes: usize) -> Result<Lanes, StoreError> {
+        assert!(lane_bytes.is_multiple_of(BLOCK_BYTES), "lanes of whole blocks");
+        let ring = Ring::new(count)?;
+        let mut memory = AlignedBuf::new(count * lane_bytes);
+        let whole = libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
+        // SAFETY: the memory does not move, and the ring is dropped before it.
+        let registered = unsafe { ring.uring.submitter().register_buffers(&[whole]) }.is_ok();
+        Ok(Lanes { ring, memory, lane_bytes, busy: vec![false; count], registered })
+    }
+
+    /// Prepares a read of the file's bytes at `offset` into the part `range` of a lane.
+    ///
+    /// # Panics
+    /// If the lane is busy, or shorter than that.
+    pub(crate) fn push(
+        &mut self,
+        lane: usize,
+        file: &File,
+        offset: u64,
+        range: Range<usize>,
+    ) -> io::Result<()> {
+        assert!(!self.busy[lane] && range.end <= self.lane_bytes, "an idle lane, long enough");
+        if self.ring.broken {
+            return Err(broken());
+        }
+        let start = lane * self.lane_bytes;
+        let to = &mut self.memory[start + range.start..start + range.end];
+        let known = self.registered.then_some(0);
+        let entry = read_entry(file, offset, (to.as_mut_ptr(), to.len()), known)?;
+        // SAFETY: the memory is the lane's, which is busy until the read has ended, and nobody looks
+        // into a busy lane; dropping the lanes waits for it.
+        unsafe { self.ring.push(entry.user_data(lane as u64)) };
+        self.busy[lane] = true;
+        Ok(())
+    }
+
+    /// Lets the kernel begin what was prepared.
+    pub(crate) fn enter(&mut self, wait: Wait) -> io::Result<()> {
+        self.ring.enter(usize::from(wait == Wait::ForOne))
+    }
+
+    /// A lane whose read has ended, and how many bytes came.
+    pub(crate) fn finished(&mut self) -> Option<(usize, io::Result<usize>)> {
+        let (lane, result) = self.ring.finished()?;
+        self.busy[lane as usize] = false;
+        Some((lane as usize, result))
+    }
+
+    /// Waits for all reads and forgets them.
+    pub(crate) fn drain(&mut self) {
+        self.ring.drain();
+        self.busy.fill(false);
+    }
+
+    /// The bytes of an idle lane.
+    #[cfg(test)]
+    pub(crate) fn lane(&self, lane: usize) -> &[u8] {
+        assert!(!self.busy[lane], "nobody looks into a busy lane");
+        &self.memory[lane * self.lane_bytes..(lane + 1) * self.lane_bytes]
+    }
+
+    /// Reads under way.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.ring.in_flight
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        self.ring.drain();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets the kernel answer a system call of this thread with `EPERM` from now on, as containers
+    /// do.
+    fn forbid(call: libc::c_long) {
+        let step = |code, k, jt, jf| libc::sock_filter { code: code as u16, jt, jf, k };
+        let mut program = [
+            // The number of the call is the first word the filter sees.
+            step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+            step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32, 0, 1),
+            step(libc::BPF_RET, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0, 0),
+            step(libc::BPF_RET, libc::SECCOMP_RET_ALLOW, 0, 0),
+        ];
+        let filter = libc::sock_fprog { len: 4, filter: program.as_mut_ptr() };
+        // SAFETY: takes plain numbers.
+        let status = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        assert_eq!(status, 0);
+        // SAFETY: the filter and its program outlive the call, which copies them.
+        let status = unsafe {
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter)
+        };
+        assert_eq!(status, 0);
+    }
+
+    #[test]
+    fn a_refusal_has_its_own_name() {
+        let calls =
+            [libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
+        for call in calls {
+            let refused = std::thread::spawn(move || {
+                forbid(call);
+                RingPool::new().map(drop).unwrap_err()
+            });
+            let error = refused.join().unwrap();
+            assert!(matches!(error, StoreError::RingRefused { .. }), "{error:?}");
+            assert_eq!(error.to_string(), "the kernel refuses io_uring");
+            assert_eq!(error.errno(), Some(libc::EPERM));
+        }
+        let error = Lanes::new(1 << 20, BLOCK_BYTES).map(drop).unwrap_err();
+        assert_eq!(error.errno(), Some(libc::EINVAL), "no ring is that long: {error:?}");
+    }
+
+    #[test]
+    fn a_refusal_in_the_middle_waits_for_what_is_under_way() {
+        let refused = std::thread::spawn(|| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(8192).unwrap();
+            let mut lanes = Lanes::new(2, BLOCK_BYTES).unwrap();
+            lanes.push(0, &file, 0, 0..4096).unwrap();
+            lanes.enter(Wait::No).unwrap();
+            let pool = RingPool::new().unwrap();
+            forbid(libc::SYS_io_uring_enter);
+            lanes.push(1, &file, 0, 0..4096).unwrap();
+            let entered = lanes.enter(Wait::ForOne).unwrap_err();
+            lanes.drain();
+            assert_eq!((lanes.ring.taken(), lanes.in_flight()), (0, 1), "the second never began");
+            let read = pool.read_at(&file, 0, &mut [0; 10]).unwrap().unwrap_err();
+            let again = lanes.push(0, &file, 0, 0..1).unwrap_err();
+            assert_eq!(again.raw_os_error(), Some(libc::EBADFD), "a broken ring stays alone");
+            [entered, read].map(|error| error.raw_os_error())
+        });
+        assert_eq!(refused.join().unwrap(), [Some(libc::EPERM); 2]);
+    }
+
+    #[test]
+    fn rings_are_used_again() {
+        let pool = RingPool::new().unwrap();
+        let file = File::open("/proc/self/stat").unwrap();
+        let mut buf = [0; 1];
+        for _ in 0..3 {
+            assert_eq!(pool.read_at(&file, 0, &mut buf).unwrap().unwrap(), 1);
+        }
+        assert_eq!(pool.idle.lock().unwrap().len(), 1);
+        pool.idle.lock().unwrap()[0].broken = true;
+        let error = pool.read_at(&file, 0, &mut buf).unwrap().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EBADFD));
+        assert_eq!(pool.idle.lock().unwrap().len(), 0, "a broken ring is not used again");
+    }
+
+    #[test]
+    fn an_offset_no_file_has_is_refused() {
+        let pool = RingPool::new().unwrap();
+        let file = tempfile::tempfile().unwrap();
+        for offset in [u64::MAX, 1 << 63] {
+            let error = pool.read_at(&file, offset, &mut [0; 1]).unwrap().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        }
+    }
+
+    #[test]
+    fn lanes_read_with_and_without_registered_memory() {
+        let file = tempfile::tempfile().unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"0123456789", 0).unwrap();
+        for registered in [true, false] {
+            let mut lanes = Lanes::new(2, BLOCK_BYTES).unwrap();
+            lanes.registered &= registered;
+            lanes.push(1, &file, 3, 10..15).unwrap();
+            let (lane, result) = loop {
+                lanes.enter(Wait::ForOne).unwrap();
+                if let Some(finished) = lanes.finished() {
+                    break finished;
+                }
+            };
+            assert_eq!((lane, result.unwrap()), (1, 5));
+            assert_eq!(lanes.lane(1)[9..16], *b"\xA534567\xA5");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A file that is open for reading, and the two ways its bytes are asked for.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::ring::RingPool;
+use crate::{Object, Op, StoreError};
+
+/// A file and the way to its bytes: a call for each read, or a ring.
+pub(crate) struct Source {
+    file: File,
+    path: PathBuf,
+    rings: Option<Arc<RingPool>>,
+}
+
+impl Source {
+    pub(crate) fn new(file: File, path: PathBuf, rings: Option<Arc<RingPool>>) -> Source {
+        Source { file, path, rings }
+    }
+
+    pub(crate) fn len(&self) -> Result<u64, StoreError> {
+        file_len(&self.file, &self.path)
+    }
+
+    /// Asks for bytes once; how many came. None come only behind the end.
+    pub(crate) fn read_some(&self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+        loop {
+            let read = match &self.rings {
+                None => self.file.read_at(buf, offset),
+                Some(rings) => rings.read_at(&self.file, offset, buf)?,
+            };
+            match read {
+                Err(err) if err.kind() == ErrorKind::Interrupted => {}
+                read => return read.map_err(|source| failed(Op::Read, &self.path, source)),
+            }
+        }
+    }
+
+    /// Whether all bytes came.
+    pub(crate) fn check_full(
+        &self,
+        offset: u64,
+        wanted: usize,
+        found: usize,
+    ) -> Result<(), StoreError> {
+        if found == wanted {
+            return Ok(());
+        }
+        Err(short(&self.path, offset, wanted as u64, found as u64))
+    }
+}
+
+pub(crate) fn file_len(file: &File, path: &Path) -> Result<u64, StoreError> {
+    Ok(file.metadata().map_err(|source| failed(Op::Stat, path, source))?.len())
+}
+
+pub(crate) fn failed(op: Op, path: &Path, source: io::Error) -> StoreError {
+    StoreError::Io { op, path: path.display().to_string(), source }
+}
+
+pub(crate) fn short(path: &Path, offset: u64, wanted: u64, found: u64) -> StoreError {
+    StoreError::Short { path: path.display().to_string(), offset, wanted, found }
+}
+
+/// A file open for reading through the page cache.
+pub(crate) struct BufferedFile {
+    source: Source,
+}
+
+impl BufferedFile {
+    pub(crate) fn new(source: Source) -> BufferedFile {
+        BufferedFile { source }
+    }
+}
+
+impl Object for BufferedFile {
+    fn len(&mut self) -> Result<u64, StoreError> {
+        self.source.len()
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.source.read_some(offset.saturating_add(done as u64), &mut buf[done..])? {
+                0 => break,
+                count => done += count,
+            }
+        }
+        self.source.check_full(offset, buf.len(), done)
+    }
+}

@@ -1,0 +1,216 @@
+//! Settings of reading that exclude each other, and settings that need another to matter.
+
+use crate::error::WorkloadError;
+use crate::sections::dataset::{Compression, Dataset, Format};
+use crate::sections::reader::{
+    DataLoader, IoEngine, ReadModel, ReadType, Reader, SampleOrder, Shuffle,
+};
+use crate::sections::workload::Workload;
+use crate::warning::WarningKind;
+
+/// What direct reads are aligned to.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Sizes of a read call.
+const TRANSFER_BYTES: std::ops::RangeInclusive<u64> = 512..=256 << 20;
+
+/// Two settings that exclude each other, if both hold.
+struct Rule {
+    broken: bool,
+    first: String,
+    second: String,
+    reason: &'static str,
+    hint: &'static str,
+}
+
+/// What the loader, the format and the way of reading cannot be together.
+pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
+    let reader = &workload.reader;
+    let rules = loader_rules(workload).into_iter().chain(reading_rules(workload));
+    if let Some(Rule { first, second, reason, hint, .. }) = rules.into_iter().find(|r| r.broken) {
+        return Err(WorkloadError::Combination { first, second, reason, hint });
+    }
+    match reader.transfer_size {
+        Some(found) if !TRANSFER_BYTES.contains(&found) => {
+            Err(WorkloadError::TransferSize { found })
+        }
+        Some(found) if reader.odirect && found % BLOCK_BYTES != 0 => {
+            Err(WorkloadError::TransferNotAligned { found })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Formats that a loader cannot read.
+fn loader_rules(workload: &Workload) -> [Rule; 2] {
+    let (format, loader) = (workload.dataset.format, workload.reader.data_loader);
+    let rule = |broken, reason, hint| Rule {
+        broken,
+        first: format!("reader.data_loader: {loader}"),
+        second: format!("dataset.format: {format}"),
+        reason,
+        hint,
+    };
+    [
+        rule(
+            loader == DataLoader::Dali && format == Format::Tfrecord,
+            "its callbacks read samples by number, records come in a row",
+            "use `reader.data_loader=native_dali`",
+        ),
+        rule(
+            loader == DataLoader::NativeDali && !has_native_reader(format),
+            "DALI has its own readers for npy, jpeg, png and tfrecord only",
+            "use `reader.data_loader=dali`",
+        ),
+    ]
+}
+
+/// Ways of reading that do not go together, or not with the format.
+fn reading_rules(workload: &Workload) -> [Rule; 7] {
+    let reader = &workload.reader;
+    let format = workload.dataset.format;
+    let deep = reader.read_model == ReadModel::Deep;
+    let memory = reader.read_type == ReadType::Memory;
+    let (mapped, streamed) = (reader.maps(format), format.is_streamed());
+    let of_format = format!("dataset.format: {format}");
+    let of_map = match reader.io_engine {
+        IoEngine::Mmap => "reader.io_engine: mmap".to_owned(),
+        _ if format == Format::MmapIndexedBinary => of_format.clone(),
+        _ => format!("reader.data_loader: {}", reader.data_loader),
+    };
+    let rule = |broken, first: &str, second: &str, reason, hint| {
+        let (first, second) = (first.to_owned(), second.to_owned());
+        Rule { broken, first, second, reason, hint }
+    };
+    let (deep_key, memory_key) = ("reader.read_model: deep", "reader.read_type: memory");
+    let (framework_hint, demand_hint) =
+        ("use `reader.read_model=framework`", "use `reader.read_type=on_demand`");
+    [
+        rule(
+            mapped && reader.odirect,
+            "reader.odirect: true",
+            &of_map,
+            "a memory map goes through the page cache",
+            "use `reader.io_engine=sync` or `reader.io_engine=io_uring`",
+        ),
+        rule(
+            mapped && deep,
+            deep_key,
+            &of_map,
+            "pages of a memory map are read one after the other",
+            "use `reader.io_engine=io_uring`",
+        ),
+        rule(
+            deep && streamed,
+            deep_key,
+            &of_format,
+            "records are found by reading the file from its front",
+            framework_hint,
+        ),
+        rule(
+            deep && reader.data_loader == DataLoader::Synthetic,
+            deep_key,
+            "reader.data_loader: synthetic",
+            "this loader reads nothing",
+            framework_hint,
+        ),
+        rule(
+            deep && memory,
+            deep_key,
+            memory_key,
+            "what is kept are decoded samples, and the deep model decodes nothing",
+            demand_hint,
+        ),
+        rule(
+            memory && streamed,
+            memory_key,
+            &of_format,
+            "records are passed on as they come, none is kept",
+            demand_hint,
+        ),
+        rule(
+            reader.sample_order == SampleOrder::Permuted && streamed,
+            "reader.sample_order: permuted",
+            &of_format,
+            "records are read in the order of the file",
+            "use `reader.file_shuffle=seed` and `reader.sample_shuffle=seed` (a shuffle buffer)",
+        ),
+    ]
+}
+
+/// Formats that DALI reads without Python.
+fn has_native_reader(format: Format) -> bool {
+    matches!(format, Format::Npy | Format::Jpeg | Format::Png | Format::Tfrecord)
+}
+
+/// Settings that were given and change nothing in this company.
+pub(crate) fn remarks(workload: &Workload) -> Vec<WarningKind> {
+    let (reader, dataset) = (&workload.reader, &workload.dataset);
+    let usual = Reader::default();
+    let mut kinds = dataset_remarks(dataset);
+    if !workload.workflow.train {
+        return kinds;
+    }
+    let deep = reader.read_model == ReadModel::Deep;
+    let buffered = dataset.format.is_streamed() || reader.data_loader == DataLoader::NativeDali;
+    let idle = [
+        (
+            !deep && reader.queue_depth != usual.queue_depth,
+            "reader.queue_depth",
+            "`reader.read_model: deep`",
+        ),
+        (
+            reader.read_type != ReadType::Memory && reader.kept_files != usual.kept_files,
+            "reader.kept_files",
+            "`reader.read_type: memory`",
+        ),
+        (
+            !buffered && reader.shuffle_size != usual.shuffle_size,
+            "reader.shuffle_size",
+            "a streamed format (tfrecord, webdataset) or the loader native_dali",
+        ),
+        (
+            buffered
+                && reader.sample_shuffle == Shuffle::Off
+                && reader.shuffle_size != usual.shuffle_size,
+            "reader.shuffle_size",
+            "`reader.sample_shuffle`",
+        ),
+        (
+            !dataset.format.is_streamed()
+                && reader.computation_threads != usual.computation_threads,
+            "reader.computation_threads",
+            "a streamed format (tfrecord, webdataset)",
+        ),
+    ];
+    let idle = idle.into_iter().filter(|(idle, ..)| *idle);
+    kinds.extend(idle.map(|(_, key, needs)| WarningKind::Needs { key, needs }));
+    kinds
+}
+
+fn dataset_remarks(dataset: &Dataset) -> Vec<WarningKind> {
+    let usual = Dataset::default();
+    let not_hdf5 = dataset.format != Format::Hdf5;
+    let hdf5 = &dataset.hdf5;
+    let idle = [
+        (not_hdf5 && hdf5.num_dset_per_record != 1, "dataset.hdf5.num_dset_per_record"),
+        (not_hdf5 && !hdf5.chunk_dims.is_empty(), "dataset.hdf5.chunk_dims"),
+        (not_hdf5 && !hdf5.max_shape.is_empty(), "dataset.hdf5.max_shape"),
+    ];
+    let needs = "`dataset.format: hdf5`";
+    let mut kinds: Vec<_> = idle
+        .into_iter()
+        .filter(|(idle, _)| *idle)
+        .map(|(_, key)| WarningKind::Needs { key, needs })
+        .collect();
+    let levelled = matches!(dataset.compression, Compression::Gzip | Compression::Zip);
+    if dataset.compression_level != usual.compression_level && !levelled {
+        let needs = "`dataset.compression: gzip` or `zip`";
+        kinds.push(WarningKind::Needs { key: "dataset.compression_level", needs });
+    }
+    if dataset.format.is_image() && dataset.num_samples_per_file > 1 {
+        let (format, samples) = (dataset.format, dataset.num_samples_per_file);
+        kinds.push(WarningKind::OneImage { format, samples });
+    }
+    kinds
+}
