@@ -24,7 +24,7 @@ pub fn ceiling(name: &str, workload: &Workload, found: &Ceiling, style: Style) -
                 units::counted(u64::from(found.cpus), "processor")
             ),
         ),
-        ("one alone", alone(workload, found)),
+        ("one alone", alone(found)),
         ("tried", found.probes.iter().map(probe).collect::<Vec<_>>().join("; ")),
         (
             "meaning",
@@ -92,15 +92,14 @@ fn described(workload: &Workload) -> String {
     )
 }
 
-fn alone(workload: &Workload, found: &Ceiling) -> String {
+fn alone(found: &Ceiling) -> String {
     let share = found.alone.samples_per_s / found.demand_samples_per_s;
     let times =
         if share.is_finite() { format!("{share:.1} times") } else { "far more than".into() };
     format!(
-        "{}, {times} the {} samples/s that an accelerator takes, from {}",
+        "{}: {times} the {} samples/s that an accelerator takes",
         rate(found.alone),
         units::number(found.demand_samples_per_s),
-        units::counted(u64::from(workload.reader.read_threads), "reader"),
     )
 }
 
@@ -152,11 +151,11 @@ mod tests {
             "workload    tfrecord samples, batch 1, 350 ms computed a batch, loader tensorflow, \
              4 readers"
         );
-        assert_eq!(lines[3], "client      150 samples/s, 22 GB/s on 2 processors");
+        assert_eq!(lines[3], "client      150 samples/s, 22.0 GB/s on 2 processors");
         assert_eq!(
             lines[4],
-            "one alone   50 samples/s, 7.3 GB/s, 2.5 times the 20 samples/s that an accelerator \
-             takes, from 4"
+            "one alone   50.0 samples/s, 7.30 GB/s: 2.5 times the 20.0 samples/s that an \
+             accelerator takes"
         );
         assert!(text.contains("tried       7 busy 96.0 %; 8 busy 85.5 %"), "{text}");
     }
