@@ -277,6 +277,7 @@ impl<'a> Bench<'a> {
         let plan = Plan::new(&workload, ranks, Semantics::Feedline)?;
         let clock = self.client.clock.clone();
         let run = Run {
+            name: String::new(),
             plan,
             workload,
             clock: clock.clone(),

@@ -5,6 +5,8 @@ use feedline_loader::LoadError;
 use feedline_ranks::Aborted;
 use feedline_store::StoreError;
 
+use crate::manifest::MANIFEST_NAME;
+
 /// Why a run did not finish. Every variant names the user's own object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -83,6 +85,54 @@ pub enum BenchError {
         file: String,
         /// What happened.
         source: EncodeError,
+    },
+    /// A folder that was named is not there.
+    #[error("{folder}: no such folder")]
+    NoFolder {
+        /// The folder as the user knows it.
+        folder: String,
+    },
+    /// The data set has no manifest.
+    #[error("{folder}: has no {MANIFEST_NAME}")]
+    NoManifest {
+        /// The folder as the user knows it.
+        folder: String,
+    },
+    /// The data set was not made to its end.
+    #[error("{folder}: the data set of workload {workload} is not complete")]
+    ManifestIncomplete {
+        /// The folder as the user knows it.
+        folder: String,
+        /// The workload that it is made for.
+        workload: String,
+    },
+    /// The text of a manifest is wrong.
+    #[error("{file}:{line}:{column}: {what}")]
+    ManifestBroken {
+        /// The manifest as the user knows it.
+        file: String,
+        /// Its line, from 1.
+        line: usize,
+        /// The column, from 1; 0 before the first.
+        column: usize,
+        /// What is wrong there.
+        what: String,
+    },
+    /// Something else has the name of the manifest.
+    #[error("{file}: is not a manifest of Feedline: no `feedline_manifest` in it")]
+    ManifestForeign {
+        /// The file as the user knows it.
+        file: String,
+    },
+    /// The manifest is one of another version of Feedline.
+    #[error("{file}: is a manifest of version {found}, expected {known}")]
+    ManifestVersion {
+        /// The manifest as the user knows it.
+        file: String,
+        /// Its version.
+        found: u64,
+        /// The version that can be read.
+        known: u64,
     },
     /// The format cannot be laid out as the workload says.
     #[error(transparent)]
@@ -196,6 +246,18 @@ impl BenchError {
             Self::NoThread { .. } => {
                 Some("start fewer accelerators or reader threads, or raise `ulimit -u`".into())
             }
+            Self::NoFolder { .. } => Some("name the folder of a data set".into()),
+            Self::NoManifest { folder } => {
+                Some(format!("`feedline run … --data {folder} --generate-only` writes one"))
+            }
+            Self::ManifestIncomplete { folder, .. } => Some(format!(
+                "`feedline run … --data {folder} --generate-only` makes what is missing"
+            )),
+            Self::ManifestBroken { .. }
+            | Self::ManifestForeign { .. }
+            | Self::ManifestVersion { .. } => {
+                Some(format!("remove it and make the data set anew with {generate}"))
+            }
             Self::DlioTrimsAll { .. } => Some("leave --as-dlio out".into()),
             Self::OutputBusy { .. } => {
                 Some(format!("choose another folder with {}", dialect.out()))
@@ -204,7 +266,10 @@ impl BenchError {
                 "choose another folder with --out DIR, or replace them with --overwrite".into(),
             ),
             Self::Load(LoadError::Sample { .. }) => {
-                Some(format!("make the data set anew with {generate}, or name another with {data}"))
+                // A file of the right size would be kept.
+                Some(format!(
+                    "remove it and make it anew with {generate}, or name another set with {data}"
+                ))
             }
             Self::Load(_) | Self::Store(_) if self.is_direct_refused() => Some(format!(
                 "read through the page cache: {}",

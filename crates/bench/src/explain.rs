@@ -444,7 +444,21 @@ pub const METRICS: &[Explanation] = &[
         LATENCY_LIMITS,
     ),
     metric("generation.files", "files", "data files that the run made", "count", "-"),
-    metric("generation.bytes", "bytes", "bytes of those files", "sum of their sizes", "-"),
+    metric(
+        "generation.bytes",
+        "bytes",
+        "bytes of those files and of their indexes",
+        "sum of their sizes",
+        "-",
+    ),
+    metric(
+        "generation.kept_files",
+        "files",
+        "data files that an earlier run had made and that stayed as they were",
+        "count",
+        "their content is not read; `feedline verify` does that",
+    ),
+    metric("generation.kept_bytes", "bytes", "bytes of the kept files", "sum of their sizes", "-"),
     metric(
         "generation.seconds",
         "s",

@@ -1,23 +1,33 @@
 //! Makes the data set: DLIO's names, folders and sizes, contents that neither compress nor repeat.
 //!
 //! A pool of writers takes files off one list; a file is generated piece by piece straight into the
-//! writer's buffer and appears under its name only when it is complete. What was asked to stop or
-//! ran out of room leaves complete files and nothing else.
+//! writer's buffer and appears under its name only when it is complete, after the files that go with
+//! it. What was asked to stop or ran out of room leaves complete files and a manifest that says that
+//! some are missing; the next generation of the same recipe goes on from there.
 
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
-use feedline_formats::{Content, Element, FileSpec, Format, Sink, StreamError};
-use feedline_loader::FileNames;
-use feedline_store::{AlignedBuf, Durability, Kind, Store, Writer};
+use feedline_formats::{
+    Content, Element, EncodeError, FileSize, FileSpec, Format, Place, Sink, StreamError,
+};
+use feedline_store::{AlignedBuf, Durability, Store, StoreError, Writer};
 use feedline_workload::Dataset;
 
+use crate::checksum::{ChecksumSink, crc32_of};
+use crate::earlier::{Earlier, size_of};
 use crate::error::BenchError;
-use crate::names::NameRule;
+use crate::manifest::{self, FileSum, Head, ManifestWriter};
+use crate::manifest_reader::ManifestReader;
 use crate::observer::{Generating, Observer};
 use crate::plan::Plan;
+use crate::recipe::Recipe;
 use crate::sizes::SampleSizes;
+
+#[cfg(test)]
+mod tests;
 
 /// Writers at a time: enough to keep a device busy, few enough to keep their files sequential.
 const WRITERS: u64 = 4;
@@ -27,12 +37,16 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// A finished (or stopped) generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
-    /// Files written.
+    /// Data files written.
     pub files: u64,
-    /// Bytes written.
+    /// Bytes written, those of files that go with the data files included.
     pub bytes: u64,
     /// Time that took.
     pub wall_ns: u64,
+    /// Data files that were there already.
+    pub kept_files: u64,
+    /// Bytes of those.
+    pub kept_bytes: u64,
 }
 
 /// What the writers need.
@@ -41,6 +55,9 @@ pub(crate) struct Generator<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) plan: &'a Plan,
     pub(crate) dataset: &'a Dataset,
+    /// The workload's name.
+    pub(crate) workload: &'a str,
+    pub(crate) recipe: Recipe,
     pub(crate) format: &'a dyn Format,
     pub(crate) element: Element,
     pub(crate) seed: u64,
@@ -48,161 +65,316 @@ pub(crate) struct Generator<'a> {
     pub(crate) observer: &'a dyn Observer,
 }
 
+/// What the writers share.
+struct Work<'a> {
+    earlier: &'a Earlier,
+    /// The next file and the sizes from there on.
+    list: Mutex<(u64, SampleSizes)>,
+    done: Mutex<Generating>,
+    manifest: Mutex<ManifestWriter<'a>>,
+    failure: Mutex<Option<BenchError>>,
+    /// Whether files are left because it was stopped.
+    cut: AtomicBool,
+}
+
+/// One file more.
+#[derive(Clone, Copy)]
+enum Made {
+    /// Written with what goes with it.
+    Written { bytes: u64 },
+    /// It was there; what goes with it was written.
+    Kept { file_bytes: u64, bytes: u64 },
+    /// The same, and it has been counted before.
+    Counted { bytes: u64 },
+}
+
 impl Generator<'_> {
-    /// Writes the training files, then the evaluation files.
-    pub(crate) fn run(&self) -> Result<Generated, BenchError> {
+    /// Writes the training files, then the evaluation files, except those that can stay.
+    pub(crate) fn run(&self, earlier: &Earlier) -> Result<Generated, BenchError> {
         let begin = self.clock.now();
-        let files_total = self.files_total();
-        let bytes_total = self.check_room()?;
+        if self.stopped() {
+            return Ok(Generated::default());
+        }
+        self.make_folders()?;
+        let kept = earlier.kept();
+        let done = Generating {
+            files: kept.files,
+            files_total: self.files_total(),
+            bytes: kept.bytes,
+            bytes_total: self.bytes_up_to(u64::MAX),
+            kept_files: kept.files,
+            kept_bytes: kept.bytes,
+        };
+        let all_there = kept.files == done.files_total && self.format.companions().is_empty();
+        let made = if all_there { Ok(done) } else { self.make(earlier, done) };
+        self.observer.phase_ends();
+        let Generating { files, bytes, kept_files, kept_bytes, .. } = made?;
+        Ok(Generated {
+            files: files - kept_files,
+            bytes: bytes - kept_bytes,
+            wall_ns: self.clock.now() - begin,
+            kept_files,
+            kept_bytes,
+        })
+    }
+
+    pub(crate) fn files_total(&self) -> u64 {
+        self.plan.train_files.total + self.plan.eval_files.total
+    }
+
+    pub(crate) fn spec(&self, index: u64, dims: Vec<u64>) -> FileSpec {
+        FileSpec { dims, samples: self.plan.samples_per_file, element: self.element, index }
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Makes the folders and removes what killed runs left unfinished in them.
+    fn make_folders(&self) -> Result<(), StoreError> {
+        self.each_folder(&mut |folder| {
+            self.store.make_folder(folder)?;
+            self.store.remove_stale(folder)?;
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// The data folder and every folder below it, until `visit` breaks off.
+    fn each_folder(
+        &self,
+        visit: &mut dyn FnMut(&str) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let apart = self.format.companions().iter().any(|c| c.place == Place::IndexFolder);
+        let mut folders = vec![String::new()];
         for rule in [&self.plan.train_files, &self.plan.eval_files] {
-            for number in 0..rule.subfolders.max(1) {
+            if apart {
+                folders.push(format!("index/{}", rule.folder));
+            }
+            folders.extend((0..rule.subfolders.max(1)).map(|number| {
                 let mut folder = String::new();
                 rule.write_folder(number, &mut folder);
-                self.store.make_folder(&folder)?;
+                folder
+            }));
+        }
+        for folder in folders {
+            if visit(&folder)?.is_break() {
+                break;
             }
         }
-        let list = Mutex::new((0, SampleSizes::new(self.dataset)));
-        let done = Mutex::new(Generating { files_total, bytes_total, ..Generating::default() });
-        self.observer.generating(*lock(&done));
-        let failure = Mutex::new(None);
+        Ok(())
+    }
+
+    /// Whether anything stands under the name of a data file.
+    fn any_there(&self) -> Result<bool, StoreError> {
+        let mut found = false;
+        self.each_folder(&mut |folder| {
+            self.store.list(folder, &mut |entry| {
+                found = self.index_of(&format!("{folder}/{}", entry.name)).is_some();
+                if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            Ok(if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(found)
+    }
+
+    fn head(&self, complete: bool, replaces: bool) -> Head {
+        let (workload, recipe) = (self.workload.to_owned(), Some(self.recipe.clone()));
+        Head { complete, replaces, workload, recipe }
+    }
+
+    /// Writes what is missing and the manifest; `done` is how far it is at the beginning.
+    fn make(&self, earlier: &Earlier, done: Generating) -> Result<Generating, BenchError> {
+        let (replaces, previous) = match earlier {
+            Earlier::Unknown => (self.any_there()?, None),
+            Earlier::Unfinished { replaces } => (*replaces, None),
+            // Opened before another manifest takes its place.
+            Earlier::Finished(_) => (false, ManifestReader::open(self.store)?),
+        };
+        let mut buffer = manifest::buffer();
+        let unfinished = self.head(false, replaces);
+        ManifestWriter::begin(self.store, &unfinished, &mut buffer)?.publish()?;
+        let complete = self.head(true, false);
+        let mut manifest = ManifestWriter::begin(self.store, &complete, &mut buffer)?;
+        if let Some(previous) = previous {
+            self.carry_over(previous, earlier, &mut manifest)?;
+        }
+        let work = Work {
+            earlier,
+            list: Mutex::new((0, SampleSizes::new(self.dataset))),
+            done: Mutex::new(done),
+            manifest: Mutex::new(manifest),
+            failure: Mutex::default(),
+            cut: AtomicBool::new(false),
+        };
+        self.observer.generating(done);
         self.clock.scope(|scope| {
-            for writer in 0..WRITERS.min(files_total) {
-                let (list, done, failure) = (&list, &done, &failure);
-                let started = scope.spawn(format!("writer-{writer}"), move || {
-                    let mut buffer = AlignedBuf::new(BUFFER_BYTES);
-                    while let Some(file) = self.next_file(list, files_total, failure) {
-                        match self.write(&file, &mut buffer) {
-                            Ok(Some(size)) => {
-                                let mut done = lock(done);
-                                done.files += 1;
-                                done.bytes += size;
-                                self.observer.generating(*done);
-                            }
-                            Ok(None) => return,
-                            Err(error) => {
-                                lock(failure).get_or_insert(error);
-                            }
-                        }
-                    }
-                });
-                if let Err(source) = started {
-                    let name = format!("writer {writer}");
-                    lock(failure).get_or_insert(BenchError::NoThread { name, source });
+            for number in 0..WRITERS.min(done.files_total) {
+                let work = &work;
+                let name = format!("writer {number}");
+                if let Err(source) = scope.spawn(name.clone(), move || self.write_files(work)) {
+                    lock(&work.failure).get_or_insert(BenchError::NoThread { name, source });
                     break;
                 }
             }
         });
-        self.observer.phase_ends();
-        match lock(&failure).take() {
-            Some(error) => Err(error),
-            None => {
-                let Generating { files, bytes, .. } = *lock(&done);
-                Ok(Generated { files, bytes, wall_ns: self.clock.now() - begin })
-            }
+        if let Some(error) = lock(&work.failure).take() {
+            return Err(error);
         }
+        if !work.cut.into_inner() {
+            into_inner(work.manifest).publish()?;
+        }
+        Ok(into_inner(work.done))
     }
 
-    fn files_total(&self) -> u64 {
-        self.plan.train_files.total + self.plan.eval_files.total
-    }
-
-    /// Bytes that the set takes, or an error if they cannot fit.
-    pub(crate) fn check_room(&self) -> Result<u64, BenchError> {
-        let folder = self.store.locate("");
-        if self.store.kind("")? == Some(Kind::File) {
-            return Err(BenchError::NotAFolder { folder });
-        }
-        let free = self.store.free_bytes("")?.unwrap_or(u64::MAX);
-        let needed = self.bytes_up_to(free);
-        // Files of an earlier generation make room one by one as they are replaced.
-        if needed > free && needed > free.saturating_add(self.bytes_to_replace(needed - free)?) {
-            return Err(BenchError::NoSpace { folder, needed, free });
-        }
-        Ok(needed)
-    }
-
-    /// Bytes of the files that are there already, counted only until `enough`.
-    fn bytes_to_replace(&self, enough: u64) -> Result<u64, BenchError> {
-        let mut sum = 0u64;
-        for index in 0..self.files_total() {
-            let key = self.key(index);
-            if sum >= enough || self.store.kind(&key)? != Some(Kind::File) {
-                break;
-            }
-            sum = sum.saturating_add(self.store.open(&key)?.len()?);
-        }
-        Ok(sum)
-    }
-
-    /// Bytes of all files; with files of different size, only until they exceed `limit`.
-    fn bytes_up_to(&self, limit: u64) -> u64 {
-        let mut sizes = SampleSizes::new(self.dataset);
-        let files = self.files_total();
-        let mut size = |index| self.format.size(&self.spec(index, sizes.next_dims())).bytes();
-        let first = size(0);
-        if SampleSizes::new(self.dataset).is_uniform() {
-            // A synthetic file holds its own number, so the last one is the longest.
-            return first.max(size(files - 1)).saturating_mul(files);
-        }
-        let mut sum = first;
-        for index in 1..files {
-            if sum > limit || self.stop.load(Ordering::Relaxed) {
-                break;
-            }
-            sum = sum.saturating_add(size(index));
-        }
-        sum
-    }
-
-    fn next_file(
+    /// Copies the entries of files that stay.
+    fn carry_over(
         &self,
-        list: &Mutex<(u64, SampleSizes)>,
-        files_total: u64,
-        failure: &Mutex<Option<BenchError>>,
-    ) -> Option<FileSpec> {
-        if self.stop.load(Ordering::Relaxed) || lock(failure).is_some() {
-            return None;
-        }
-        let (next, sizes) = &mut *lock(list);
-        if *next == files_total {
-            return None;
-        }
-        let file = self.spec(*next, sizes.next_dims());
-        *next += 1;
-        Some(file)
-    }
-
-    fn spec(&self, index: u64, dims: Vec<u64>) -> FileSpec {
-        FileSpec { dims, samples: self.plan.samples_per_file, element: self.element, index }
-    }
-
-    /// Writes one file; `None` if it was stopped in the middle, which leaves nothing.
-    fn write(&self, file: &FileSpec, buffer: &mut AlignedBuf) -> Result<Option<u64>, BenchError> {
-        let key = self.key(file.index);
-        let writer = Writer::create(self.store, &key, buffer)?;
-        let mut sink = Stoppable { writer, stop: self.stop };
-        let content = Content::new(self.seed, file.index);
-        match self.format.encode(file, &content, &mut sink) {
-            Ok(()) => {
-                let written = sink.writer.written();
-                sink.writer.publish(Durability::None)?;
-                Ok(Some(written))
+        previous: ManifestReader,
+        earlier: &Earlier,
+        manifest: &mut ManifestWriter<'_>,
+    ) -> Result<(), BenchError> {
+        previous.read(&mut |_, entry| {
+            if self.index_of(&entry.name).is_some_and(|index| earlier.keeps(index)) {
+                manifest.add(&entry.name, entry.sum)?;
             }
-            Err(_) if self.stop.load(Ordering::Relaxed) => Ok(None),
-            Err(source) => Err(BenchError::Generate { file: self.store.locate(&key), source }),
+            Ok(if self.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(())
+    }
+
+    /// One writer: takes files off the list until there are none.
+    fn write_files(&self, work: &Work<'_>) {
+        let mut buffer = AlignedBuf::new(BUFFER_BYTES);
+        while let Some(file) = self.next_file(work) {
+            match self.make_file(&file, work, &mut buffer) {
+                Ok(made) => {
+                    let mut done = lock(&work.done);
+                    made.count(&mut done);
+                    self.observer.generating(*done);
+                }
+                // The format or the store was asked to stop in the middle.
+                Err(_) if self.stopped() => work.cut.store(true, Ordering::Relaxed),
+                Err(error) => {
+                    lock(&work.failure).get_or_insert(error);
+                }
+            }
         }
     }
 
-    fn key(&self, index: u64) -> String {
-        let train = self.plan.train_files.total;
-        let (rule, number): (&NameRule, u64) = if index < train {
-            (&self.plan.train_files, index)
-        } else {
-            (&self.plan.eval_files, index - train)
+    fn next_file(&self, work: &Work<'_>) -> Option<FileSpec> {
+        let (next, sizes) = &mut *lock(&work.list);
+        while *next < self.files_total() {
+            if self.stopped() {
+                work.cut.store(true, Ordering::Relaxed);
+                return None;
+            }
+            if lock(&work.failure).is_some() {
+                return None;
+            }
+            let file = self.spec(*next, sizes.next_dims());
+            *next += 1;
+            if !work.earlier.keeps(file.index) || !self.format.companions().is_empty() {
+                return Some(file);
+            }
+        }
+        None
+    }
+
+    /// Makes one file after those that go with it, which are always written: they may be older than
+    /// the file itself (Q19).
+    fn make_file(
+        &self,
+        file: &FileSpec,
+        work: &Work<'_>,
+        buffer: &mut AlignedBuf,
+    ) -> Result<Made, BenchError> {
+        let key = self.key(file.index);
+        let mut bytes = 0;
+        for companion in self.format.companions() {
+            let key = companion.key(&key);
+            let sum = self
+                .write(&key, buffer, |sink| self.format.encode_companion(companion, file, sink))?;
+            lock(&work.manifest).add(&key, sum)?;
+            bytes += sum.bytes;
+        }
+        if work.earlier.keeps(file.index) {
+            return Ok(Made::Counted { bytes });
+        }
+        if let Earlier::Unfinished { replaces } = *work.earlier
+            && let Some(sum) = self.still_good(file, &key, replaces, buffer)?
+        {
+            lock(&work.manifest).add(&key, sum)?;
+            return Ok(Made::Kept { file_bytes: sum.bytes, bytes: bytes + sum.bytes });
+        }
+        let content = Content::new(self.seed, file.index);
+        let sum = self.write(&key, buffer, |sink| self.format.encode(file, &content, sink))?;
+        lock(&work.manifest).add(&key, sum)?;
+        Ok(Made::Written { bytes: bytes + sum.bytes })
+    }
+
+    /// Size and checksum of a file of an unfinished generation, if it is there. What stands under
+    /// its name was published whole, so its size tells whether it is the one; only if files of
+    /// another set may be left must it be read.
+    fn still_good(
+        &self,
+        file: &FileSpec,
+        key: &str,
+        replaces: bool,
+        buffer: &mut AlignedBuf,
+    ) -> Result<Option<FileSum>, BenchError> {
+        let Some(size) = size_of(self.store, key)? else { return Ok(None) };
+        if matches!(self.format.size(file), FileSize::Exact(expected) if expected != size) {
+            return Ok(None);
+        }
+        let mut sink = ChecksumSink::new(buffer, self.stop);
+        self.format
+            .encode(file, &Content::new(self.seed, file.index), &mut sink)
+            .map_err(|source| self.refused(key, source))?;
+        let sum = sink.finish();
+        if sum.bytes != size {
+            return Ok(None);
+        }
+        if replaces {
+            let mut object = self.store.open(key)?;
+            let found = crc32_of(&mut *object, size, buffer, self.stop)?;
+            return Ok((found == Some(sum.crc32)).then_some(sum));
+        }
+        Ok(Some(sum))
+    }
+
+    /// Writes one object.
+    fn write(
+        &self,
+        key: &str,
+        buffer: &mut AlignedBuf,
+        encode: impl FnOnce(&mut dyn Sink) -> Result<(), EncodeError>,
+    ) -> Result<FileSum, BenchError> {
+        let writer = Writer::create(self.store, key, buffer)?.with_checksum();
+        let mut sink = Stoppable { writer, stop: self.stop };
+        encode(&mut sink).map_err(|source| self.refused(key, source))?;
+        let written = sink.writer.publish(Durability::None)?;
+        let crc32 = written.crc32.expect("a checksum was asked for");
+        Ok(FileSum { bytes: written.bytes, crc32 })
+    }
+
+    fn refused(&self, key: &str, source: EncodeError) -> BenchError {
+        BenchError::Generate { file: self.store.locate(key), source }
+    }
+}
+
+impl Made {
+    fn count(self, done: &mut Generating) {
+        let (files, bytes) = match self {
+            Self::Written { bytes } => (1, bytes),
+            Self::Kept { file_bytes, bytes } => {
+                done.kept_files += 1;
+                done.kept_bytes += file_bytes;
+                (1, bytes)
+            }
+            Self::Counted { bytes } => (0, bytes),
         };
-        let mut key = String::new();
-        rule.write_key(number, &mut key);
-        key
+        done.files += files;
+        done.bytes += bytes;
     }
 }
 
@@ -227,4 +399,8 @@ impl Sink for Stoppable<'_> {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn into_inner<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

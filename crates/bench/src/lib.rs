@@ -16,9 +16,19 @@ mod reading;
 mod error;
 mod support;
 
+mod recipe;
+
+mod manifest;
+mod manifest_reader;
+mod walk;
+
+mod checksum;
 mod discover;
 mod durations;
+mod earlier;
 mod generate;
+mod room;
+mod verify;
 
 mod host;
 mod journal;
@@ -50,10 +60,11 @@ pub use error::{BenchError, Dialect};
 pub use folder::{Existing, OutputFolder};
 pub use generate::Generated;
 pub use host::Host;
+pub use manifest::MANIFEST_NAME;
 pub use metrics::{BlockTally, Split, Step, StrictTally, Window};
 pub use moment::Moment;
 pub use names::NameRule;
-pub use observer::{Generating, Level, Observer, Pass, Rates, Silent, Stepping};
+pub use observer::{Generating, Level, Observer, Pass, Rates, Silent, Stepping, Verifying};
 pub use outcome::{
     BlockOutcome, CheckpointOutcome, EpochOutcome, Outcome, RankOutcome, StorageCounts,
 };
@@ -64,3 +75,4 @@ pub use run::{PreparedRun, Run};
 pub use sizes::SampleSizes;
 pub use summary::{Saves, Series, Strict, Summary};
 pub use verdict::{Basis, Cause, Report, Setting, Verdict};
+pub use verify::{BadFile, Fault, Strangers, Verification, Verified};

@@ -41,6 +41,14 @@ impl NameRule {
         let canonical = number.len() == digits(of) && total.len() == digits(of);
         (canonical && value < of).then_some((value, of))
     }
+
+    /// The number of the file of this set that stands under `key`, folder and all.
+    pub(crate) fn number_of_key(&self, key: &str) -> Option<u64> {
+        let (number, total) = self.number_of(key.rsplit('/').next()?)?;
+        let mut own = String::new();
+        self.write_key(number, &mut own);
+        (total == self.total && own == key).then_some(number)
+    }
 }
 
 impl FileNames for NameRule {
@@ -98,6 +106,7 @@ mod tests {
         assert_eq!(key, expected);
         let name = key.rsplit('/').next().unwrap();
         assert_eq!(rule.number_of(name), Some((number, rule.total)));
+        assert_eq!(rule.number_of_key(&key), Some(number));
     }
 
     #[test]
@@ -122,6 +131,18 @@ mod tests {
             assert_eq!(rule.number_of(name), None, "{name}");
         }
         assert_eq!(rule.number_of("img_03_of_16.npz"), Some((3, 16)));
+    }
+
+    #[test]
+    fn a_key_is_of_the_set_in_its_own_folder_only() {
+        let rule = rule(64, 10, "npz");
+        assert_eq!(rule.number_of_key("train/03/img_13_of_64.npz"), Some(13));
+        let others = ["train/04/img_13_of_64.npz", "train/img_13_of_64.npz", "img_13_of_64.npz"];
+        for key in
+            others.into_iter().chain(["valid/03/img_13_of_64.npz", "train/03/img_13_of_65.npz"])
+        {
+            assert_eq!(rule.number_of_key(key), None, "{key}");
+        }
     }
 
     #[test]

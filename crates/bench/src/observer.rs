@@ -9,8 +9,27 @@ pub struct Generating {
     pub files_total: u64,
     /// Bytes of the finished files.
     pub bytes: u64,
+    /// Bytes in all; an estimate where files are compressed, so there may be more in the end.
+    pub bytes_total: u64,
+    /// Files among the finished ones that were there already.
+    pub kept_files: u64,
+    /// Bytes of those.
+    pub kept_bytes: u64,
+}
+
+/// How far the check of a data set is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verifying {
+    /// Files checked.
+    pub files: u64,
+    /// Files in all.
+    pub files_total: u64,
+    /// Bytes of the checked files.
+    pub bytes: u64,
     /// Bytes in all.
     pub bytes_total: u64,
+    /// Files that are not what they should be.
+    pub bad_files: u64,
 }
 
 /// What the steps of an epoch are for.
@@ -84,6 +103,9 @@ pub trait Observer: Send + Sync {
 
     /// Data generation went on.
     fn generating(&self, _progress: Generating) {}
+
+    /// The check of a data set went on.
+    fn verifying(&self, _progress: Verifying) {}
 
     /// An epoch's training or evaluation begins (step 0), or a step was made.
     fn stepping(&self, _progress: Stepping) {}

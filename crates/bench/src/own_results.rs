@@ -59,6 +59,8 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> V
                 "files": made.files,
                 "bytes": made.bytes,
                 "seconds": seconds,
+                "kept_files": made.kept_files,
+                "kept_bytes": made.kept_bytes,
                 "MB_per_second": (seconds > 0.0).then(|| made.bytes as f64 / 1e6 / seconds),
             })
         }),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::Clock;
-use feedline_formats::{Element, FileSize, FileSpec, Format};
+use feedline_formats::{Companion, Element, FileSize, FileSpec, Format, Place};
 use feedline_loader::{DataSet, FileNames as _};
 use feedline_ranks::{Ranks, ThreadRank};
 use feedline_store::{Kind, Store};
@@ -14,16 +14,19 @@ use feedline_workload::{Shuffle, Workload};
 
 use crate::cache::CachePolicy;
 use crate::discover::{Discovered, Listing, discover};
+use crate::earlier::Earlier;
 use crate::error::BenchError;
 use crate::folder::OutputFolder;
 use crate::generate::{Generated, Generator};
 use crate::host::Host;
 use crate::journal::Journal;
+use crate::manifest::MANIFEST_NAME;
 use crate::moment::Moment;
 use crate::names::NameRule;
 use crate::observer::{Level, Observer};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::Plan;
+use crate::recipe::{self, Recipe};
 use crate::sizes::SampleSizes;
 use crate::steplog::StepLog;
 use crate::support;
@@ -36,6 +39,8 @@ const SIZE_TOLERANCE: u64 = 50;
 pub struct Run {
     /// What to do.
     pub workload: Workload,
+    /// What the user calls it.
+    pub name: String,
     /// What follows from it.
     pub plan: Plan,
     /// Whose time counts.
@@ -67,6 +72,8 @@ pub struct PreparedRun {
     element: Element,
     /// The files to read, if they are there already.
     found: Option<Found>,
+    /// What there is of the files to make.
+    earlier: Earlier,
 }
 
 /// The files that a run reads.
@@ -81,35 +88,48 @@ impl Run {
     pub fn prepare(self) -> Result<PreparedRun, BenchError> {
         let format = support::format(&self.workload, self.plan.semantics)?;
         let element = support::element(&self.workload)?;
-        let mut prepared = PreparedRun { run: self, format, element, found: None };
+        let earlier = Earlier::Unknown;
+        let mut prepared = PreparedRun { run: self, format, element, found: None, earlier };
         let workflow = &prepared.run.workload.workflow;
         let checkpoints = &prepared.run.checkpoints;
         if workflow.checkpoint && checkpoints.kind("")? == Some(Kind::File) {
             return Err(BenchError::NotAFolder { folder: checkpoints.locate("") });
         }
         if workflow.generate_data {
-            prepared.generator().check_room()?;
+            let generator = prepared.generator();
+            generator.check_folder()?;
+            let earlier = generator.look_back()?;
+            generator.check_room(&earlier)?;
+            prepared.earlier = earlier;
         } else if workflow.train {
             prepared.found = Some(prepared.run.find()?);
         }
         Ok(prepared)
     }
 
-    /// Removes the data set if this run made it and was told not to keep it. What it did not make,
-    /// it does not remove, unlike DLIO, which deletes the whole data folder.
+    /// Removes the data set if this run made it, or what was missing of it, and was told not to keep
+    /// it. What it did not make, it does not remove, unlike DLIO, which deletes the whole data
+    /// folder.
     pub fn discard_data(
         workload: &Workload,
         data: &dyn Store,
         outcome: &Outcome,
     ) -> Result<(), BenchError> {
         let done = !outcome.interrupted && !workload.generate_only();
-        if !workload.dataset.keep_files && done && outcome.generated.is_some() {
-            for rule in [&outcome.plan.train_files, &outcome.plan.eval_files] {
-                remove_files(data, rule)?;
-            }
-            data.remove("")?;
+        let made = outcome.generated.is_some_and(|made| made.files > 0);
+        if workload.dataset.keep_files || !done || !made {
+            return Ok(());
         }
-        Ok(())
+        // First, so that what is left of an interrupted removal does not pass for a whole set.
+        data.remove(MANIFEST_NAME)?;
+        let format = support::format(workload, outcome.plan.semantics)?;
+        for rule in [&outcome.plan.train_files, &outcome.plan.eval_files] {
+            remove_files(data, rule, format.companions())?;
+        }
+        if format.companions().iter().any(|companion| companion.place == Place::IndexFolder) {
+            data.remove("index")?;
+        }
+        Ok(data.remove("")?)
     }
 
     fn find(&self) -> Result<Found, BenchError> {
@@ -151,8 +171,15 @@ impl PreparedRun {
         let mut generated = None;
         if self.run.workload.workflow.generate_data {
             journal.output("Starting data generation");
-            let made = self.generator().run()?;
+            let made = self.generator().run(&self.earlier)?;
             journal.output(&format!("Generation done: {} files, {} bytes", made.files, made.bytes));
+            if made.kept_files > 0 {
+                let (kept, total) = (made.kept_files, made.kept_files + made.files);
+                let manifest = self.run.data.locate(MANIFEST_NAME);
+                journal.output(&format!(
+                    "{kept} of {total} files were there already; remove {manifest} to make all anew"
+                ));
+            }
             generated = Some(made);
         }
         let mut ranks = Vec::new();
@@ -191,14 +218,17 @@ impl PreparedRun {
     }
 
     fn generator(&self) -> Generator<'_> {
+        let Run { workload, plan, .. } = &self.run;
         Generator {
+            workload: &self.run.name,
+            recipe: Recipe::new(workload, plan, self.element, support::options(workload)),
             clock: &self.run.clock,
             store: &*self.run.data,
-            plan: &self.run.plan,
-            dataset: &self.run.workload.dataset,
+            plan,
+            dataset: &workload.dataset,
             format: &*self.format,
             element: self.element,
-            seed: u64::from(self.run.workload.train.seed),
+            seed: recipe::seed(workload),
             stop: &self.run.stop,
             observer: &*self.run.observer,
         }
@@ -320,13 +350,21 @@ impl Run {
     }
 }
 
-/// Removes the files of one rule and the folders that they leave empty.
-fn remove_files(data: &dyn Store, rule: &NameRule) -> Result<(), BenchError> {
+/// Removes the files of one rule, what goes with them, and the folders that they leave empty.
+fn remove_files(
+    data: &dyn Store,
+    rule: &NameRule,
+    companions: &[Companion],
+) -> Result<(), BenchError> {
     let mut key = String::new();
     for number in 0..rule.total {
         key.clear();
         rule.write_key(number, &mut key);
         data.remove(&key)?;
+        companions.iter().try_for_each(|companion| data.remove(&companion.key(&key)))?;
+    }
+    if companions.iter().any(|companion| companion.place == Place::IndexFolder) {
+        data.remove(&format!("index/{}", rule.folder))?;
     }
     for number in 0..rule.subfolders.max(1) {
         key.clear();
@@ -384,4 +422,45 @@ fn one_rank(job: &Job<'_>, rank: &ThreadRank, out: &Path) -> Result<RankOutcome,
         job.stop.store(true, Ordering::Relaxed);
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use feedline_store::Memory;
+
+    use super::*;
+
+    #[test]
+    fn files_are_removed_with_what_goes_with_them_and_nothing_else() {
+        let rule = |folder, total, subfolders| NameRule {
+            folder,
+            prefix: "img".into(),
+            total,
+            subfolders,
+            extension: "bin",
+        };
+        let companions = [
+            Companion { suffix: ".off", place: Place::Beside },
+            Companion { suffix: ".idx", place: Place::IndexFolder },
+        ];
+        let store = Memory::new(Clock::real());
+        let own = ["train/0/img_0_of_2.bin", "train/1/img_1_of_2.bin", "valid/img_0_of_1.bin"];
+        for key in own {
+            store.put(key, &b"data"[..]);
+            companions.iter().for_each(|companion| store.put(&companion.key(key), &b"x"[..]));
+        }
+        store.put("index/valid/mine", &b"mine"[..]);
+        remove_files(&store, &rule("train", 2, 2), &companions).unwrap();
+        remove_files(&store, &rule("valid", 1, 0), &companions).unwrap();
+        for folder in ["train", "valid", "index/train"] {
+            assert_eq!(store.kind(folder).unwrap(), None, "{folder}");
+        }
+        let mut left = Vec::new();
+        let visit = &mut |entry: feedline_store::Entry<'_>| {
+            left.push(entry.name.to_owned());
+            std::ops::ControlFlow::Continue(())
+        };
+        store.list("index/valid", visit).unwrap();
+        assert_eq!(left, ["mine"]);
+    }
 }

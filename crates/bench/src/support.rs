@@ -95,7 +95,7 @@ fn known_format(workload: &Workload) -> Result<Arc<dyn Format>, BenchError> {
 }
 
 /// What the workload says about the layout of its files.
-fn options(workload: &Workload) -> Options {
+pub(crate) fn options(workload: &Workload) -> Options {
     let dataset = &workload.dataset;
     let packing = Packing::parse(dataset.compression.as_str());
     Options {

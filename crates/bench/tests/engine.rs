@@ -73,6 +73,7 @@ impl Scenario {
         let run = Run {
             plan: Plan::new(&self.workload, self.ranks, self.semantics).unwrap(),
             workload: self.workload,
+            name: "test".into(),
             clock,
             data: Arc::new(data),
             checkpoints: Arc::new(checkpoints),

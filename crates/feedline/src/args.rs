@@ -17,6 +17,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run a DLIO workload: make the data, train on emulated accelerators, say how busy they were
     Run(RunArgs),
+    /// Check every file of a data set against its manifest: that it is there, its size, its content
+    Verify(VerifyArgs),
     /// Say how many accelerators this client could feed if its storage were infinitely fast
     Ceiling(CeilingArgs),
     /// List the shipped workloads, or print one
@@ -123,7 +125,7 @@ pub(crate) struct RunArgs {
     /// Set a key of the workload, e.g. reader.read_threads=8; may be repeated
     #[arg(short, long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Make the data set first
+    /// Make the data set first; files that an earlier run of the same workload made are kept
     #[arg(short, long)]
     pub(crate) generate: bool,
     /// Make the data set and stop
@@ -155,4 +157,26 @@ pub(crate) struct RunArgs {
     /// Print what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+const VERIFY_NOTES: &str = "\
+Names every bad file. What stands in train/ and valid/ beside the data set is noted and not an error.
+
+Exit codes: 0 all files are good, 1 some are bad, 2 error (no manifest, or an incomplete or broken
+one), 130 stopped by Ctrl-C.";
+
+/// Arguments of `feedline verify`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = VERIFY_NOTES)]
+pub(crate) struct VerifyArgs {
+    /// Folder of the data set, with the feedline.manifest.json that its generation wrote
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Files to read at a time [default: the number of cores, at most 8]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Print one JSON object instead of lines
+    #[arg(long)]
+    pub(crate) json: bool,
 }

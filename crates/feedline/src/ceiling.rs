@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::CeilingArgs;
 use crate::request::Request;
-use crate::{failure, run, show};
+use crate::{failure, run, show, signals};
 
 pub(crate) fn main(args: &CeilingArgs) -> anyhow::Result<ExitCode> {
     let (text, mut overrides) = run::named(&args.words, args.config_dir.as_deref())?;
@@ -26,7 +26,7 @@ pub(crate) fn main(args: &CeilingArgs) -> anyhow::Result<ExitCode> {
              `reader.batch_size`; set both",
         ));
     }
-    let stop = run::stop_on_signals()?;
+    let stop = signals::stop()?;
     let folder = std::env::temp_dir().join(format!("feedline-ceiling-{}", std::process::id()));
     let client = Client {
         clock: Clock::real(),

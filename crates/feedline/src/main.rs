@@ -14,6 +14,8 @@ mod request;
 mod require;
 mod run;
 mod show;
+mod signals;
+mod verify;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     }
     let result = match Args::parse().command {
         Command::Run(run) => run::main(&run),
+        Command::Verify(verify) => verify::main(&verify),
         Command::Ceiling(args) => ceiling::main(&args),
         Command::Workloads { name } => show::workloads(name.as_deref()),
         Command::Explain { metric } => show::explain(metric.as_deref()),

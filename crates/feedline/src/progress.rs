@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use feedline_bench::{Generating, Level, Observer, Pass, Stepping};
+use feedline_bench::{Generating, Level, Observer, Pass, Stepping, Verifying};
 use feedline_report::units;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -41,6 +41,15 @@ impl Progress {
         Self { state: Mutex::default(), terminal: false, log: Some(level) }
     }
 
+    /// Does something that may write to the terminal, with the bar out of its way.
+    pub(crate) fn beside<R>(&self, work: impl FnOnce() -> R) -> R {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &state.bar {
+            Some(bar) => bar.suspend(work),
+            None => work(),
+        }
+    }
+
     fn show(&self, done: u64, total: u64, text: impl FnOnce(Duration) -> String) {
         if self.log.is_some() {
             return;
@@ -71,15 +80,42 @@ impl Observer for Progress {
     }
 
     fn generating(&self, progress: Generating) {
-        let Generating { files, files_total, bytes, bytes_total } = progress;
+        let Generating { files, files_total, bytes, bytes_total, kept_files, kept_bytes } =
+            progress;
         self.show(bytes, bytes_total, |elapsed| {
             let seconds = elapsed.as_secs_f64();
+            let kept = match kept_files {
+                0 => String::new(),
+                files => format!(" ({} were there already)", units::count(files)),
+            };
             let so_far = format!(
-                "generate: {}/{} files, {} of {}",
+                "generate: {}/{} files{kept}, {} of {}",
                 units::count(files),
                 units::count(files_total),
                 units::bytes(bytes as f64),
                 units::bytes(bytes_total as f64),
+            );
+            let written = bytes.saturating_sub(kept_bytes);
+            if seconds <= 0.0 || written == 0 {
+                return so_far;
+            }
+            let rate = written as f64 / seconds;
+            let left = units::duration(bytes_total.saturating_sub(bytes) as f64 / rate);
+            format!("{so_far}, {}/s, {left} left", units::bytes(rate))
+        });
+    }
+
+    fn verifying(&self, progress: Verifying) {
+        let Verifying { files, files_total, bytes, bytes_total, bad_files } = progress;
+        self.show(bytes, bytes_total, |elapsed| {
+            let seconds = elapsed.as_secs_f64();
+            let so_far = format!(
+                "verify: {}/{} files, {} of {}, {} bad",
+                units::count(files),
+                units::count(files_total),
+                units::bytes(bytes as f64),
+                units::bytes(bytes_total as f64),
+                units::count(bad_files),
             );
             if seconds <= 0.0 || bytes == 0 {
                 return so_far;

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use feedline_bench::results::{self, LogSettings};
@@ -16,14 +15,13 @@ use feedline_report::units;
 use feedline_store::{Mode, Posix, Store};
 use feedline_workload::{IoEngine, Override};
 use serde_json::Value;
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{Cache, RunArgs};
 use crate::failure;
 use crate::progress::Progress;
 use crate::request::{self, Request, Text};
 use crate::require::Requirement;
-use crate::{launcher, quick, show};
+use crate::{launcher, quick, show, signals};
 
 /// Runs a workload as the arguments say.
 pub(crate) fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
@@ -244,12 +242,13 @@ pub(crate) fn execute(
     settings: &Settings<'_>,
     observer: Arc<dyn Observer>,
 ) -> anyhow::Result<Done> {
-    let stop = stop_on_signals()?;
+    let stop = signals::stop()?;
     let data: Arc<dyn Store> = Arc::new(data_store(&request)?);
     let checkpoints = Path::new(&request.workload.checkpoint.checkpoint_folder);
     let run = Run {
         plan: request.plan.clone(),
         workload: request.workload.clone(),
+        name: request.composed.name.clone(),
         clock: Clock::real(),
         data: Arc::clone(&data),
         checkpoints: Arc::new(Posix::new(checkpoints, Mode::Buffered)),
@@ -297,18 +296,6 @@ fn data_store(request: &Request) -> anyhow::Result<Posix> {
         IoEngine::IoUring => store.with_ring().map_err(BenchError::Store)?,
         _ => store,
     })
-}
-
-/// The first signal asks the run to stop, the second ends the process.
-pub(crate) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        let code = i32::from(failure::INTERRUPTED);
-        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .context("cannot listen for signals")?;
-    }
-    Ok(stop)
 }
 
 /// A seed that differs from run to run.

@@ -1,6 +1,6 @@
 //! The first line of the last screen: the verdict.
 
-use feedline_bench::Verdict;
+use feedline_bench::{Generated, Verdict};
 
 use crate::shown::Shown;
 use crate::style::{Ink, Style};
@@ -64,17 +64,30 @@ fn not_trained(shown: &Shown<'_>) -> Headline {
     let wanted = shown.plan.train_files.total + shown.plan.eval_files.total;
     let (word, ink, rest) = match shown.generated {
         Some(made) if shown.interrupted => {
-            let (made, wanted) = (units::count(made.files), units::counted(wanted, "file"));
-            ("INTERRUPTED", Ink::BoldYellow, format!(": {made} of {wanted} made, nothing trained"))
+            let files = units::counted(wanted, "file");
+            let text = format!(": {} of {files} made{}", units::count(made.files), kept(made));
+            ("INTERRUPTED", Ink::BoldYellow, format!("{text}, nothing trained"))
         }
         None if shown.interrupted => {
             ("INTERRUPTED", Ink::BoldYellow, " before training".to_owned())
         }
         Some(made) => {
-            let files = units::counted(made.files, "file");
-            ("DATA READY", Ink::BoldGreen, format!(": {files} made, nothing trained"))
+            let text = match made.files {
+                0 if made.kept_files > 0 => ": all files were there already".to_owned(),
+                files => format!(": {} made{}", units::counted(files, "file"), kept(made)),
+            };
+            ("DATA READY", Ink::BoldGreen, format!("{text}, nothing trained"))
         }
         None => ("NOTHING DONE", Ink::BoldYellow, ": no data made, nothing trained".to_owned()),
     };
     Headline { text: format!("{word}{rest}"), marked: vec![(word, ink)] }
+}
+
+/// Files that did not have to be made.
+fn kept(made: Generated) -> String {
+    match made.kept_files {
+        0 => String::new(),
+        1 => ", 1 was there already".to_owned(),
+        files => format!(", {} were there already", units::count(files)),
+    }
 }

@@ -1,5 +1,5 @@
 //! What a person sees: the screen at the end of a run, the plan of a dry run, the list of
-//! workloads, the explanation of a metric.
+//! workloads, the explanation of a metric, the result of a check.
 //!
 //! Pure: values come in, text goes out. Every text ends with a newline, and its lines end without
 //! blanks. Nothing here prints, reads a clock or asks the terminal: width and colour come in as
@@ -20,6 +20,7 @@ pub mod screen;
 pub mod ceiling;
 pub mod explain;
 pub mod plan;
+pub mod verify;
 pub mod workloads;
 
 pub use shown::Shown;

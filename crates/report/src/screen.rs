@@ -3,7 +3,7 @@
 //! At most 30 lines of at most 100 columns. If there is more to say, blank lines go first and then
 //! warnings, which are all in `summary.json`.
 
-use feedline_bench::{Outcome, Report, Semantics, Series, Summary, Verdict};
+use feedline_bench::{MANIFEST_NAME, Outcome, Report, Semantics, Series, Summary, Verdict};
 
 use crate::shown::Shown;
 use crate::style::Style;
@@ -196,13 +196,26 @@ fn page_cache(shown: &Shown<'_>) -> Option<(&'static str, String)> {
 fn generated(shown: &Shown<'_>) -> Option<(&'static str, String)> {
     let made = shown.generated?;
     let (bytes, seconds) = (made.bytes as f64, made.wall_ns as f64 / 1e9);
-    let text = format!(
-        "{}, {} in {}: {} MB/s",
-        units::counted(made.files, "file"),
-        units::bytes(bytes),
-        units::duration(seconds),
-        units::number(bytes / 1e6 / seconds)
-    );
+    let mut text = match made.bytes {
+        0 if made.kept_files > 0 => "nothing".to_owned(),
+        _ => format!(
+            "{}, {} in {}: {} MB/s",
+            units::counted(made.files, "file"),
+            units::bytes(bytes),
+            units::duration(seconds),
+            units::number(bytes / 1e6 / seconds)
+        ),
+    };
+    if made.kept_files > 0 {
+        let (kept, all) =
+            (made.kept_files, shown.plan.train_files.total + shown.plan.eval_files.total);
+        text += &format!(
+            "; {} of {} were there already (to make all anew, remove {MANIFEST_NAME} from the data \
+             folder)",
+            units::count(kept),
+            units::counted(all, "file")
+        );
+    }
     Some(("generated", text))
 }
 

@@ -13,9 +13,10 @@ fn data_files(total: u32) -> Vec<String> {
     (0..total).map(|number| format!("data/train/img_{number}_of_{total}.npz")).collect()
 }
 
-/// The names and sizes of the files below `folder`.
+/// The names and sizes of the files below `folder`, without manifests.
 fn sizes(bed: &Bed, folder: &str) -> Vec<(String, u64)> {
     let files = bed.tree().into_iter().filter(|p| p.starts_with(folder) && !p.ends_with('/'));
+    let files = files.filter(|path| !path.ends_with("/feedline.manifest.json"));
     files.map(|path| (path.clone(), fs::metadata(bed.path(&path)).unwrap().len())).collect()
 }
 
@@ -110,7 +111,7 @@ results out (log only: without training there is no summary)
 "
     );
     let json: Vec<_> = bed.tree().into_iter().filter(|path| path.ends_with(".json")).collect();
-    assert_eq!(json, [""; 0]);
+    assert_eq!(json, ["data/feedline.manifest.json"]);
     assert_eq!(sizes(&bed, "data/").len(), 8);
 }
 
@@ -413,8 +414,12 @@ fn keep_files_false_deletes_the_data_and_nothing_else() {
     bed.write("mine/precious.txt", "mine");
     let args = ["small.yaml", "--generate", "--data", "mine", "--out", "out"];
     bed.runs(&[&args[..], &["--set", "dataset.keep_files=false"]].concat());
-    assert!(!bed.path("mine/train/img_0_of_8.npz").exists());
-    assert!(bed.path("mine/precious.txt").exists(), "a file that the run did not make is gone");
+    let left: Vec<_> = bed.tree().into_iter().filter(|path| path.starts_with("mine/")).collect();
+    assert_eq!(left, ["mine/", "mine/precious.txt"]);
+    // What another run made is not this one's to delete.
+    bed.runs(&[&args[..4], &["--out", "made"]].concat());
+    bed.runs(&[&args[..4], &["--out", "again", "--set", "dataset.keep_files=false"]].concat());
+    assert_eq!(sizes(&bed, "mine/train/").len(), 8);
 }
 
 #[test]

@@ -9,5 +9,7 @@ mod bed;
 mod disk;
 mod dlio;
 mod good_runs;
+mod manifest;
 mod results;
 mod signals;
+mod verify;

@@ -178,7 +178,8 @@ fn generation_only() -> Made {
     run.report.workload = "default".into();
     run.report.verdict = Verdict::NotTrained;
     run.report.next_step = "train on the data: leave --generate-only out".into();
-    run.generated = Some(Generated { files: 72, bytes: 312_624, wall_ns: S / 4 });
+    run.generated =
+        Some(Generated { files: 72, bytes: 312_624, wall_ns: S / 4, ..Generated::default() });
     run.storage = StorageCounts::default();
     run
 }
@@ -198,7 +199,12 @@ fn full() -> Made {
     });
     run.summary.saves =
         Some(Saves { seconds: (1.25, 0.25), gib_per_s: (0.4, 0.1), size_gib: 499_153_191.0 / GIB });
-    run.generated = Some(Generated { files: 210, bytes: 30_786_131_880, wall_ns: 64 * S });
+    run.generated = Some(Generated {
+        files: 210,
+        bytes: 30_786_131_880,
+        wall_ns: 64 * S,
+        ..Generated::default()
+    });
     run.checkpoints = 3;
     run
 }
@@ -421,6 +427,30 @@ results     results/unet3d (log only: without training there is no summary)
 }
 
 #[test]
+fn files_that_were_there_already() {
+    let mut run = generation_only();
+    let some = Generated { kept_files: 71, kept_bytes: 308_282, ..run.generated.unwrap() };
+    run.generated = Some(Generated { files: 1, bytes: 4_342, ..some });
+    let text = run.render(WIDE);
+    let first = "DATA READY: 1 file made, 71 were there already, nothing trained\n";
+    assert!(text.starts_with(first), "{text}");
+    let line = "\
+generated   1 file, 4.34 kB in 250 ms: 0.0174 MB/s; 71 of 72 files were there already (to make all
+            anew, remove feedline.manifest.json from the data folder)
+";
+    assert!(text.contains(line), "{text}");
+    run.generated = Some(Generated { files: 0, bytes: 0, kept_files: 72, ..some });
+    let text = run.render(WIDE);
+    let first = "DATA READY: all files were there already, nothing trained\n";
+    assert!(text.starts_with(first), "{text}");
+    assert!(text.contains("generated   nothing; 72 of 72 files were there already ("), "{text}");
+    run.interrupted = true;
+    run.generated = Some(Generated { files: 40, kept_files: 1, ..some });
+    let first = "INTERRUPTED: 40 of 72 files made, 1 was there already, nothing trained\n";
+    assert!(run.render(WIDE).starts_with(first));
+}
+
+#[test]
 fn a_run_with_everything() {
     check(
         &full(),
@@ -460,7 +490,8 @@ results     results/unet3d/summary.json and the files of each rank beside it
 fn a_run_stopped_before_training_says_how_far_it_came() {
     let mut run = generation_only();
     run.interrupted = true;
-    run.generated = Some(Generated { files: 40, bytes: 173_680, wall_ns: 0 });
+    run.generated =
+        Some(Generated { files: 40, bytes: 173_680, wall_ns: 0, ..Generated::default() });
     let text = run.render(NARROW);
     let first = "INTERRUPTED: 40 of 72 files made, nothing trained\n";
     assert!(text.starts_with(first), "{text}");

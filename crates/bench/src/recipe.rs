@@ -1,0 +1,180 @@
+//! Everything that decides about the bytes of a data set: equal recipes make equal files.
+
+use feedline_formats::{Companion, Compression, Element, Format, Options};
+use feedline_workload::Workload;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::names::NameRule;
+use crate::plan::Plan;
+
+/// Raised whenever a format or the content in its files comes out otherwise than before, so that
+/// files of both kinds are not mixed.
+const CONTENT_VERSION: u32 = 1;
+
+/// What a data set is made from. As it stands in the manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Recipe {
+    content_version: u32,
+    format: String,
+    options: Layout,
+    seed: u64,
+    element_type: String,
+    record_length_bytes: f64,
+    record_length_bytes_stdev: f64,
+    record_dims: Vec<u64>,
+    samples_per_file: u64,
+    train_files: u64,
+    train_subfolders: u64,
+    eval_files: u64,
+    eval_subfolders: u64,
+    file_prefix: String,
+}
+
+/// The format's options.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Layout {
+    compression: String,
+    level: u32,
+    datasets: u64,
+    chunk_dims: Vec<u64>,
+    max_shape: Vec<u64>,
+    explicit_dims: bool,
+}
+
+impl Recipe {
+    pub(crate) fn new(workload: &Workload, plan: &Plan, element: Element, layout: Options) -> Self {
+        let dataset = &workload.dataset;
+        // One sub-folder is none (Q33), so the two must not look different.
+        let subfolders = |rule: &NameRule| if rule.subfolders > 1 { rule.subfolders } else { 0 };
+        let recipe = Self {
+            content_version: CONTENT_VERSION,
+            format: dataset.format.as_str().to_owned(),
+            options: Layout::from(layout),
+            seed: seed(workload),
+            element_type: element.name().to_owned(),
+            record_length_bytes: dataset.record_length_bytes,
+            record_length_bytes_stdev: dataset.record_length_bytes_stdev,
+            record_dims: dataset.record_dims.clone(),
+            samples_per_file: plan.samples_per_file,
+            train_files: plan.train_files.total,
+            train_subfolders: subfolders(&plan.train_files),
+            eval_files: plan.eval_files.total,
+            eval_subfolders: subfolders(&plan.eval_files),
+            file_prefix: plan.train_files.prefix.clone(),
+        };
+        // Once through JSON, which may move the last bit of a number: then a recipe equals itself
+        // after it was written and read.
+        let text = serde_json::to_string(&recipe).unwrap_or_default();
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        Self::parse(value).unwrap_or(recipe)
+    }
+
+    /// The recipe that this is, unless it is one of another version of Feedline.
+    pub(crate) fn parse(value: Value) -> Option<Self> {
+        serde_json::from_value(value).ok()
+    }
+
+    /// The names of the files that it makes, and what goes with each; `None` if its format is not
+    /// known here.
+    pub(crate) fn names(&self) -> Option<([NameRule; 2], &'static [Companion])> {
+        let format = self.format()?;
+        let rule = |folder, total, subfolders| NameRule {
+            folder,
+            prefix: self.file_prefix.clone(),
+            total,
+            subfolders,
+            extension: format.extension(),
+        };
+        let train = rule("train", self.train_files, self.train_subfolders);
+        let eval = rule("valid", self.eval_files, self.eval_subfolders);
+        Some(([train, eval], format.companions()))
+    }
+
+    fn format(&self) -> Option<Box<dyn Format>> {
+        let entry = feedline_formats::find(&self.format)?;
+        (entry.build)(&self.options.options()?).ok()
+    }
+}
+
+/// The seed that contents are drawn from.
+pub(crate) fn seed(workload: &Workload) -> u64 {
+    u64::from(workload.train.seed)
+}
+
+impl From<Options> for Layout {
+    fn from(options: Options) -> Self {
+        // Without `..`: an option that is added must be added here too.
+        let Options { compression, level, datasets, chunk_dims, max_shape, explicit_dims } =
+            options;
+        let compression = compression.name().to_owned();
+        Self { compression, level, datasets, chunk_dims, max_shape, explicit_dims }
+    }
+}
+
+impl Layout {
+    fn options(&self) -> Option<Options> {
+        let Self { compression, level, datasets, chunk_dims, max_shape, explicit_dims } = self;
+        Some(Options {
+            compression: Compression::parse(compression)?,
+            level: *level,
+            datasets: *datasets,
+            chunk_dims: chunk_dims.clone(),
+            max_shape: max_shape.clone(),
+            explicit_dims: *explicit_dims,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::plan::Semantics;
+
+    pub(crate) fn recipe(change: impl FnOnce(&mut Workload)) -> Recipe {
+        let mut workload = Workload::default();
+        workload.dataset.format = feedline_workload::Format::Npz;
+        change(&mut workload);
+        let plan = Plan::new(&workload, 1, Semantics::Feedline).unwrap();
+        Recipe::new(&workload, &plan, Element::UInt8, Options::default())
+    }
+
+    #[test]
+    fn a_recipe_equals_itself_after_it_was_written() {
+        // The last digits of these numbers are lost to a reader in a hurry.
+        for length in [114_660.07, 0.1 + 0.2, 1e300 / 3.0, 2048.0] {
+            let made = recipe(|w| w.dataset.record_length_bytes = length);
+            let text = serde_json::to_string(&made).unwrap();
+            assert_eq!(Recipe::parse(serde_json::from_str(&text).unwrap()), Some(made));
+        }
+    }
+
+    #[test]
+    fn what_changes_the_bytes_changes_the_recipe() {
+        type Change = fn(&mut Workload);
+        let changes: [Change; 8] = [
+            |w| w.train.seed += 1,
+            |w| w.dataset.num_files_train += 1,
+            |w| w.dataset.num_files_eval += 1,
+            |w| w.dataset.num_samples_per_file += 1,
+            |w| w.dataset.record_length_bytes += 0.5,
+            |w| w.dataset.record_length_bytes_stdev += 0.5,
+            |w| w.dataset.num_subfolders_train = 2,
+            |w| w.dataset.format = feedline_workload::Format::Npy,
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            assert_ne!(recipe(change), recipe(|_| ()), "change {number}");
+        }
+        assert_eq!(recipe(|w| w.reader.batch_size += 1), recipe(|_| ()));
+        assert_eq!(recipe(|w| w.dataset.num_subfolders_eval = 1), recipe(|_| ()), "Q33");
+    }
+
+    #[test]
+    fn a_recipe_with_a_stranger_in_it_is_another() {
+        let mut value = serde_json::to_value(recipe(|_| ())).unwrap();
+        value["from_the_future"] = 1.into();
+        assert_eq!(Recipe::parse(value), None);
+    }
+}

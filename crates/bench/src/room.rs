@@ -1,0 +1,68 @@
+//! Whether what is missing of a data set has room.
+
+use std::sync::atomic::Ordering;
+
+use feedline_store::Kind;
+
+use crate::earlier::{Earlier, size_of};
+use crate::error::BenchError;
+use crate::generate::Generator;
+use crate::sizes::SampleSizes;
+
+impl Generator<'_> {
+    /// An error if a file stands where the data folder should be.
+    pub(crate) fn check_folder(&self) -> Result<(), BenchError> {
+        match self.store.kind("")? {
+            Some(Kind::File) => Err(BenchError::NotAFolder { folder: self.store.locate("") }),
+            _ => Ok(()),
+        }
+    }
+
+    /// An error if what has to be written cannot fit.
+    pub(crate) fn check_room(&self, earlier: &Earlier) -> Result<(), BenchError> {
+        let free = self.store.free_bytes("")?.unwrap_or(u64::MAX);
+        let kept = earlier.kept().bytes;
+        let needed = self.bytes_up_to(free.saturating_add(kept)).saturating_sub(kept);
+        if needed > free {
+            // The others that are there stay too, or make room as they are replaced one by one.
+            let needed = needed.saturating_sub(self.bytes_there(earlier, needed - free)?);
+            if needed > free {
+                let folder = self.store.locate("");
+                return Err(BenchError::NoSpace { folder, needed, free });
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the files that are there and not certain to stay, counted only until `enough`.
+    fn bytes_there(&self, earlier: &Earlier, enough: u64) -> Result<u64, BenchError> {
+        let mut sum = 0u64;
+        for index in (0..self.files_total()).filter(|&index| !earlier.keeps(index)) {
+            if sum >= enough || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            sum = sum.saturating_add(size_of(self.store, &self.key(index))?.unwrap_or(0));
+        }
+        Ok(sum)
+    }
+
+    /// Bytes of all data files; with files of different size, only until they exceed `limit`.
+    pub(crate) fn bytes_up_to(&self, limit: u64) -> u64 {
+        let mut sizes = SampleSizes::new(self.dataset);
+        let files = self.files_total();
+        let mut size = |index| self.format.size(&self.spec(index, sizes.next_dims())).bytes();
+        let first = size(0);
+        if SampleSizes::new(self.dataset).is_uniform() {
+            // A synthetic file holds its own number, so the last one is the longest.
+            return first.max(size(files - 1)).saturating_mul(files);
+        }
+        let mut sum = first;
+        for index in 1..files {
+            if sum > limit || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            sum = sum.saturating_add(size(index));
+        }
+        sum
+    }
+}
