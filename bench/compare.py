@@ -18,6 +18,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from formats import sections
 from programs import Dlio, Feedline, Job
 from syscalls import traced_reads
 from table import Goal, Row, render
@@ -51,6 +52,8 @@ class Bench:
 
     def attempt(self, name, section):
         """Runs a section; one that cannot be measured is named with the reason, not dropped."""
+        if not name.startswith(self.options.only):
+            return
         print(f"== {name}", flush=True)
         try:
             section()
@@ -303,6 +306,7 @@ def options_of(argv):
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--dlio-rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="run sections whose name begins with this")
     options = parser.parse_args(argv)
     for name in ("data", "peers", "results", "target"):
         setattr(options, name, Path(getattr(options, name)).resolve())
@@ -337,6 +341,8 @@ def main(argv):
         bench.attempt("b: the same answer", bench.same_answer)
         bench.attempt("c: start to first read", bench.first_read)
         bench.attempt("d: planning at scale", bench.planning)
+        for name, section in sections(bench, cost_row):
+            bench.attempt(name, section)
     finally:
         if os.environ.get("KEEP") != "1":
             shutil.rmtree(options.data, ignore_errors=True)

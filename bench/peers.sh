@@ -25,6 +25,7 @@ bare_pins=(dlio-benchmark==2.0.0 pydftracer==1.0.2)
 missing=()
 command -v mpirun >/dev/null || missing+=(openmpi-bin)
 command -v strace >/dev/null || missing+=(strace)
+command -v fio >/dev/null || missing+=(fio)
 "$python" -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 if ((${#missing[@]})); then
     bring="apt-get install -y --no-install-recommends ${missing[*]}"

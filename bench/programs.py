@@ -27,6 +27,11 @@ class Job:
     resize_bytes: int = 0
     compute_s: float = 0
     preprocess_s: float = 0
+    format: str = "npz"
+    # Samples in a file.
+    per_file: int = 1
+    # Further overrides, as key and value below `workload`.
+    more: tuple = ()
 
     def overrides(self, length_key, generate):
         """The job as Hydra overrides of the `unet3d_h100` workload."""
@@ -45,12 +50,17 @@ class Job:
             "reader.preprocess_time": self.preprocess_s,
             "train.epochs": self.epochs,
         }
+        if self.format != "npz":
+            values["dataset.format"] = self.format
+        if self.per_file > 1:
+            values["dataset.num_samples_per_file"] = self.per_file
+        values.update(self.more)
         return [f"++workload.{key}={value}" for key, value in values.items()]
 
     @property
     def samples(self):
         """How many samples one run of this job reads."""
-        return self.files // self.batch * self.batch * self.epochs
+        return self.files * self.per_file // self.batch * self.batch * self.epochs
 
 
 class Program:
@@ -97,6 +107,11 @@ class Program:
         """The accelerator utilisation of the last run in percent, as the program reports it."""
         summary = json.loads((self.out / "summary.json").read_text())
         return summary["metric"]["train_au_mean_percentage"]
+
+    def rate_bytes(self):
+        """Bytes of samples a second of the last run, from its first step to its last."""
+        summary = json.loads((self.out / "summary.json").read_text())
+        return summary["feedline"]["sample_MB_per_second"] * 1e6
 
     def argv(self, job, generate):
         """The command line of this job."""

@@ -1,15 +1,15 @@
 //! The floor under any loader: threads that `pread` whole files into buffers they keep.
 //!
-//! `bare_pread [--whole] [--crc] THREADS BLOCK_BYTES PASSES FILE…` prints one JSON object. Each thread takes
-//! the next file of the next pass, reads it block by block and forgets it. Its buffer is touched
+//! `bare_pread [--whole] [--crc] [--direct] THREADS BLOCK_BYTES PASSES FILE…` prints one JSON object.
+//! Each thread takes the next file of the next pass, reads it block by block and forgets it. Its buffer is touched
 //! before the clock starts and is one block long, so it stays in the processor's cache; with
 //! `--whole` it is as long as the longest file, as for a loader that hands over whole samples. With
 //! `--crc` each block is checksummed too, which reading an npz cannot do without.
-//! CPU time is that of the reading threads, from the scheduler's own account of each.
+//! With `--direct` files are opened with `O_DIRECT`. CPU time is that of the reading threads, from the scheduler's own account of each.
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Barrier;
@@ -17,7 +17,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-const USAGE: &str = "usage: bare_pread [--whole] [--crc] THREADS BLOCK_BYTES PASSES FILE...";
+use feedline_store::{AlignedBuf, BLOCK_BYTES};
+
+const USAGE: &str =
+    "usage: bare_pread [--whole] [--crc] [--direct] THREADS BLOCK_BYTES PASSES FILE...";
 
 /// What to read and how.
 struct Job {
@@ -26,6 +29,7 @@ struct Job {
     passes: usize,
     buffer: Buffer,
     after: After,
+    open_flags: i32,
     files: Vec<PathBuf>,
 }
 
@@ -69,6 +73,10 @@ fn job(args: impl Iterator<Item = String>) -> io::Result<Job> {
         Some(_) => After::Checksummed,
         None => After::Forgotten,
     };
+    let open_flags = match args.next_if(|arg| arg == "--direct") {
+        Some(_) => libc::O_DIRECT,
+        None => 0,
+    };
     let mut number = || args.next().and_then(|arg| arg.parse().ok()).filter(|&n: &usize| n > 0);
     let threads = number().ok_or_else(usage)?;
     let block_bytes = number().ok_or_else(usage)?;
@@ -77,7 +85,7 @@ fn job(args: impl Iterator<Item = String>) -> io::Result<Job> {
     if files.is_empty() {
         return Err(usage());
     }
-    Ok(Job { threads, block_bytes, passes, buffer, after, files })
+    Ok(Job { threads, block_bytes, passes, buffer, after, open_flags, files })
 }
 
 fn run(job: &Job) -> io::Result<()> {
@@ -93,7 +101,8 @@ fn run(job: &Job) -> io::Result<()> {
         let readers: Vec<_> = (0..job.threads)
             .map(|_| {
                 scope.spawn(|| {
-                    let mut buffer = vec![1_u8; buffer_bytes];
+                    let mut buffer = AlignedBuf::new(buffer_bytes.next_multiple_of(BLOCK_BYTES));
+                    buffer.fill(1);
                     ready.wait();
                     read_share(job, &next, &mut buffer)
                 })
@@ -137,7 +146,7 @@ fn read_share(job: &Job, next: &AtomicUsize, buffer: &mut [u8]) -> io::Result<Sh
 }
 
 fn read_file(job: &Job, path: &PathBuf, buffer: &mut [u8]) -> io::Result<u64> {
-    let file = File::open(path)?;
+    let file = File::options().read(true).custom_flags(job.open_flags).open(path)?;
     let mut offset = 0_u64;
     let mut checksum = crc32fast::Hasher::new();
     loop {

@@ -77,12 +77,16 @@ pub fn semantics(plan: &Plan) -> &'static str {
     }
 }
 
-/// The word for the order in which samples were read.
-pub fn sample_order(plan: &Plan) -> &'static str {
-    match plan.train.map(|phase| phase.shuffle) {
+/// The words for the order in which samples were read.
+pub fn sample_order(plan: &Plan) -> String {
+    let order = match plan.train.map(|phase| phase.shuffle) {
         Some(Shuffle::Samples) => "permuted",
         Some(Shuffle::Files) => "files permuted",
         Some(Shuffle::None) | None => "sequential",
+    };
+    match plan.reading.shuffle_buffer() {
+        Some(size) => format!("{order}, shuffle buffer of {size}"),
+        None => order.to_owned(),
     }
 }
 

@@ -65,10 +65,12 @@ impl ReadPlan {
         }
     }
 
-    /// The system calls and the way past or through the page cache, in words.
-    pub fn engine_words(&self) -> String {
-        let past = if self.direct { " past the page cache (O_DIRECT)" } else { "" };
-        format!("{}{past}", self.engine.as_str())
+    /// Samples in the training loader's shuffle buffer, if it has one.
+    pub fn shuffle_buffer(&self) -> Option<u64> {
+        match self.train {
+            LoaderPlan::Stream(config) => config.shuffle,
+            LoaderPlan::Torch(_) | LoaderPlan::Nothing { .. } => None,
+        }
     }
 }
 

@@ -241,7 +241,10 @@ pub(crate) fn next_step(verdict: &Verdict, setting: Setting, cached: Option<f64>
             (cpus / accelerators).max(read_threads + 1)
         ),
         Verdict::Starved { by: Cause::Decode, .. } => {
-            format!("{cpus} cores cannot decode faster: use a client with more cores")
+            format!(
+                "{cpus} cores cannot decode faster: use a client with more cores (`feedline ceiling` \
+                 says what this one can feed)"
+            )
         }
         Verdict::Starved { by: Cause::Workers, .. } if readers > cpus => format!(
             "{readers} readers share {cpus} cores: --set reader.read_threads={}",

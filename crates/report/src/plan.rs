@@ -1,7 +1,7 @@
 //! What a run would do, for `--dry-run`.
 
 use feedline_bench::{NameRule, PhasePlan, Plan, SampleSizes, Semantics, sample_order};
-use feedline_workload::{Format, Workload};
+use feedline_workload::{Format, IoEngine, ReadModel, ReadType, Workload};
 
 use crate::style::{Ink, Style};
 use crate::units;
@@ -22,6 +22,7 @@ pub fn plan(plan: &Plan, workload: &Workload, style: Style) -> String {
     if let Some(phase) = &plan.train {
         let course = Course::new(phase, workload);
         rows.push(("train", training(plan, phase, workload, &course)));
+        rows.push(("reading", reading(plan, workload)));
         rows.push(("each epoch", epoch(plan, phase, &sizes)));
         if let Some(phase) = &plan.eval {
             rows.push(("evaluate", evaluation(plan, phase, &sizes, course.evaluations(workload))));
@@ -166,6 +167,29 @@ fn training(plan: &Plan, phase: &PhasePlan, workload: &Workload, course: &Course
         units::count(phase.batch),
         units::counted(u64::from(workload.reader.read_threads), "reader thread"),
     )
+}
+
+/// Whose loader, which read model, which calls.
+fn reading(plan: &Plan, workload: &Workload) -> String {
+    let read = &plan.reading;
+    let calls = match read.engine {
+        IoEngine::Mmap => "memory maps",
+        IoEngine::IoUring => "io_uring",
+        IoEngine::Sync | IoEngine::Auto => "pread",
+    };
+    let depth = u64::from(workload.reader.queue_depth);
+    let model = match workload.reader.read_model {
+        ReadModel::Framework => "framework model".to_owned(),
+        ReadModel::Deep => {
+            format!("deep model ({} in flight a reader, nothing decoded)", units::count(depth))
+        }
+    };
+    let way = if read.direct { "past" } else { "through" };
+    let kept = match workload.reader.read_type {
+        ReadType::Memory => ", files kept open",
+        ReadType::OnDemand => "",
+    };
+    format!("{} loader, {model}{kept}, {calls} {way} the page cache", read.loader)
 }
 
 fn epoch(plan: &Plan, phase: &PhasePlan, sizes: &SetSizes) -> String {

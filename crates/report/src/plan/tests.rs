@@ -36,6 +36,7 @@ generate    64 npz files in data/default/train (in 2 sub-folders), 262 kB of
             8 npz files in data/default/valid (in 2 sub-folders), 32.8 kB of
             samples
 train       2 accelerators, 10 epochs × 8 steps, batch 4, 1 reader thread each
+reading     pytorch loader, framework model, pread through the page cache
 each epoch  64 of 64 samples, 262 kB, sequential order
 evaluate    10 evaluations, each of 4 steps, 8 of 8 samples, 32.8 kB
 time        100 s if storage were infinitely fast: 80 steps of 1.00 s and 40
@@ -55,6 +56,7 @@ DRY RUN: nothing was written or read; a run would train and checkpoint
 
 data        168 npz files in data/unet3d/train, 25.3 GB of samples
 train       8 accelerators, 5 epochs × 3 steps, batch 7, 4 reader threads each
+reading     pytorch loader, framework model, pread through the page cache
 each epoch  168 of 168 samples, 25.3 GB, permuted order
 checkpoints 1 save of 499 MB in checkpoints/unet3d
 time        4.84 s if storage were infinitely fast: 15 steps of 323 ms
@@ -82,6 +84,7 @@ data        64 npz files in data/default/train (in 2 sub-folders), 262 kB of
             samples
 train       1 accelerator, 40 steps in 3 epochs, batch 4, 1 reader thread each,
             semantics of DLIO
+reading     pytorch loader, framework model, pread through the page cache
 each epoch  64 of 64 samples, 262 kB, sequential order
 checkpoints 7 saves of 10.2 kB in ./checkpoints
 time        40.0 s if storage were infinitely fast: 40 steps of 1.00 s

@@ -111,7 +111,7 @@ fn q3_a_key_without_effect_says_why() {
         warnings(
             "workflow: {debug: True}\nreader: {file_access: shared}\n\
              dataset: {enable_chunking: True, chunk_size: 5, record_element_bytes: 8, \
-             skip_listing: True, listing_validation_interval: 9, num_files_generated: 7}\n\
+             generation_buffer_size: 9, listing_validation_interval: 9, num_files_generated: 7}\n\
              checkpoint: {type: all_ranks, model_datatype: fp16}\n"
         ),
         [
@@ -121,8 +121,8 @@ fn q3_a_key_without_effect_says_why() {
             "w.yaml:3: `dataset.chunk_size` has no effect: DLIO reads it and never uses it",
             "w.yaml:3: `dataset.record_element_bytes` has no effect: it follows from \
              `dataset.record_element_type`",
-            "w.yaml:3: `dataset.skip_listing` has no effect: Feedline lists the folder and counts \
-             the files that are there",
+            "w.yaml:3: `dataset.generation_buffer_size` has no effect: files are written piece by \
+             piece, whatever their size",
             "w.yaml:3: `dataset.listing_validation_interval` has no effect: Feedline lists the \
              folder and counts the files that are there",
             "w.yaml:3: `dataset.num_files_generated` has no effect: Feedline lists the folder and \
