@@ -46,11 +46,14 @@ impl Generator<'_> {
         Ok(sum)
     }
 
-    /// Bytes of all data files; with files of different size, only until they exceed `limit`.
+    /// Bytes of all files; with files of different size, only until they exceed `limit`.
     pub(crate) fn bytes_up_to(&self, limit: u64) -> u64 {
         let mut sizes = SampleSizes::new(self.dataset);
         let files = self.files_total();
-        let mut size = |index| self.format.size(&self.spec(index, sizes.next_dims())).bytes();
+        let mut size = |index| {
+            let file = self.spec(index, sizes.next_dims());
+            self.format.size(&file).bytes().saturating_add(self.format.companion_bytes(&file))
+        };
         let first = size(0);
         if SampleSizes::new(self.dataset).is_uniform() {
             // A synthetic file holds its own number, so the last one is the longest.

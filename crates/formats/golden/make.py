@@ -13,6 +13,57 @@ HERE = pathlib.Path(__file__).parent
 X = np.arange(6, dtype=np.uint8).reshape(2, 3, 1)
 Y = np.zeros(1, dtype=np.int64)
 
+def records():
+    """python3 make.py records: needs TensorFlow (tensorflow-cpu 2.21.0), NumPy 2.4.6 and pandas 3.1.1."""
+    import pandas as pd
+    import tensorflow as tf
+
+    def example(image, **more):
+        features = {
+            "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[image])),
+            "size": tf.train.Feature(int64_list=tf.train.Int64List(value=[len(image)])),
+        }
+        features.update(more)
+        made = tf.train.Example(features=tf.train.Features(feature=features))
+        return made.SerializeToString(deterministic=True)
+
+    def write(name, payloads, compression=""):
+        with tf.io.TFRecordWriter(str(HERE / name), compression) as file:
+            for payload in payloads:
+                file.write(payload)
+
+    def image(size):
+        return bytes(i % 251 for i in range(size))
+
+    sizes = [0, 10, 60, 90, 100, 120, 127, 128, 300, 16000]
+    write("sizes.tfrecord", [example(image(size)) for size in sizes])
+    ints = tf.train.Feature(int64_list=tf.train.Int64List(value=[-1, 1 << 40, 3]))
+    floats = tf.train.Feature(float_list=tf.train.FloatList(value=[0.5, 1.5]))
+    write("features.tfrecord", [example(image(40), zeta=ints, alpha=floats, empty=tf.train.Feature())])
+    write("gzip.tfrecord", [example(image(40))], "GZIP")
+    write("zlib.tfrecord", [example(image(40))], "ZLIB")
+
+    # Every value a float16 sample can have, as pandas prints it, and what it prints of others.
+    halves = pd.DataFrame(np.arange(2048).reshape(16, 128) / 2048).astype(np.float16)
+    halves.to_csv(HERE / "float16.csv", header=False, index=False)
+    singles = np.array([0, 1 / 3, 1e-3, 1.2e-4, 9.999e-5, 2**-23, 1 - 2**-23, 0.5], np.float32)
+    pd.DataFrame([singles]).to_csv(HERE / "float32.csv", header=False, index=False)
+    doubles = np.array([0, 1 / 3, 1e-3, 1.2e-4, 9.999e-5, 2**-52, 1 - 2**-52, 0.5])
+    pd.DataFrame([doubles]).to_csv(HERE / "float64.csv", header=False, index=False)
+    pd.DataFrame([[True, False], [False, False]]).to_csv(HERE / "bool.csv", header=False, index=False)
+    numbers = pd.DataFrame(np.arange(-6, 6).reshape(3, 4) * 12345)
+    numbers.to_csv(HERE / "numbers.csv.gz", header=False, index=False)
+
+    # An array that deflate shrinks to nothing, and one that takes it several blocks.
+    np.savez_compressed(HERE / "zeros.npz", x=np.zeros((1000, 1000, 1), np.uint8), y=Y)
+    digits = np.random.RandomState(1).randint(0, 4, (200, 300, 1)).astype(np.uint8)
+    np.savez_compressed(HERE / "blocks.npz", x=digits, y=Y)
+
+
+if sys.argv[1:] == ["records"]:
+    records()
+    sys.exit()
+
 if sys.argv[1:] == ["old"]:
     assert sys.version_info < (3, 11, 4)
     np.savez(HERE / "old-python.npz", x=X, y=Y)

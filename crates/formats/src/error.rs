@@ -67,6 +67,16 @@ pub enum DecodeError {
         /// The source's own words.
         source: StreamError,
     },
+    /// A companion of the file did not deliver.
+    #[error("cannot read the companion {suffix} at byte {offset}")]
+    Companion {
+        /// What the companion's name ends with.
+        suffix: &'static str,
+        /// Where in the companion the read began.
+        offset: u64,
+        /// The source's own words.
+        source: StreamError,
+    },
     /// The bytes at `offset` are not the NumPy magic.
     #[error("not an npy: begins with {found:02x?} at byte {offset}")]
     NotNpy {
@@ -167,8 +177,8 @@ pub enum DecodeError {
         /// Name that was looked for.
         member: &'static str,
     },
-    /// A member that is compressed or encrypted.
-    #[error("member {member} at byte {offset} is {method}, expected stored")]
+    /// A member that is encrypted or compressed in an unusual way.
+    #[error("member {member} at byte {offset} is {method}, expected stored or deflated")]
     Method {
         /// Where the member begins.
         offset: u64,
@@ -297,7 +307,6 @@ impl std::fmt::Display for Method {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Method::Encrypted => f.write_str("encrypted"),
-            Method::Compressed(8) => f.write_str("compressed with deflate (method 8)"),
             Method::Compressed(12) => f.write_str("compressed with bzip2 (method 12)"),
             Method::Compressed(14) => f.write_str("compressed with lzma (method 14)"),
             Method::Compressed(93) => f.write_str("compressed with zstd (method 93)"),

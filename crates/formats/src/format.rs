@@ -42,6 +42,11 @@ pub trait Format: Send + Sync {
         sink: &mut dyn Sink,
     ) -> Result<(), EncodeError>;
 
+    /// About the size of all companions of the file together.
+    fn companion_bytes(&self, _file: &FileSpec) -> u64 {
+        0
+    }
+
     /// Writes a companion of the file, one of [`companions`](Format::companions).
     fn encode_companion(
         &self,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod content;
+mod deflate;
 mod element;
 mod error;
 mod format;
@@ -14,10 +15,13 @@ mod scratch;
 mod window;
 mod writer;
 
+mod csv;
+mod indexed;
 mod npy;
 mod npy_header;
 mod npz;
 mod synthetic;
+mod tfrecord;
 mod zip;
 
 #[cfg(test)]
@@ -46,6 +50,10 @@ pub static FORMATS: &[Entry] = &[
     Entry { name: "npz", build: npz::build },
     Entry { name: "npy", build: npy::build },
     Entry { name: "synthetic", build: synthetic::build },
+    Entry { name: "tfrecord", build: tfrecord::build },
+    Entry { name: "indexed_binary", build: indexed::build },
+    Entry { name: "mmap_indexed_binary", build: indexed::build_mmap },
+    Entry { name: "csv", build: csv::build },
 ];
 
 /// The format that workload files call `name`.

@@ -1,29 +1,36 @@
-//! `npz`: a ZIP archive of two arrays, the samples `x` and their labels `y`, both uncompressed.
+//! `npz`: a ZIP archive of two arrays, the samples `x` and their labels `y`, stored or deflated.
 //!
-//! Written byte for byte as NumPy does under Python 3.11.4 and later. Read as NumPy does: directory
-//! at the end, then all of `x` in pieces, its checksum computed and compared; `y` is never read.
+//! Written as NumPy does under Python 3.11.4 and later, stored members byte for byte. Read as NumPy
+//! does: directory at the end, then all of `x` in pieces, its checksum computed and compared; `y` is
+//! never read. What a file contains decides how it is read, not what the workload says.
+
+mod packed;
 
 use crc32fast::Hasher;
 
 use crate::npy_header::{self, Header, PREFIX_BYTES};
 use crate::window::Window;
 use crate::writer::Writer;
-use crate::zip::{self, Member, Written};
+use crate::zip::{self, Member, Packing, Written};
 use crate::{
-    Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, SampleRead, Scratch, Sink, Source,
+    Access, Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
+    Opened, OptionError, Options, SampleRead, Scratch, Sink, Source,
 };
 
 const SAMPLES: &str = "x.npy";
 const LABELS: &str = "y.npy";
 
 /// The format `npz`.
-pub(crate) struct Npz;
+pub(crate) struct Npz {
+    /// The level at which members are deflated; `None` means that they are stored.
+    level: Option<u32>,
+}
 
-/// The format, stored.
+/// The format, stored unless compression `zip` is asked for.
 pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression("npz", &[])?;
-    Ok(Box::new(Npz))
+    options.check_compression("npz", &[Compression::Zip])?;
+    let level = (options.compression == Compression::Zip).then_some(options.level);
+    Ok(Box::new(Npz { level }))
 }
 
 impl Format for Npz {
@@ -38,7 +45,11 @@ impl Format for Npz {
     fn size(&self, file: &FileSpec) -> FileSize {
         let Some(layout) = Layout::of(file) else { return FileSize::Exact(u64::MAX) };
         let directory = zip::directory(&layout.members(0, 0), layout.directory_at);
-        FileSize::Exact(layout.directory_at.saturating_add(directory.len() as u64))
+        let stored = layout.directory_at.saturating_add(directory.len() as u64);
+        match self.level {
+            Some(level) => packed::size(file, level, stored - layout.x_data),
+            None => FileSize::Exact(stored),
+        }
     }
 
     fn encode(
@@ -48,6 +59,9 @@ impl Format for Npz {
         sink: &mut dyn Sink,
     ) -> Result<(), EncodeError> {
         let layout = Layout::of(file).ok_or_else(|| file.too_large())?;
+        if let Some(level) = self.level {
+            return packed::encode(file, content, &layout, level, sink);
+        }
         let mut writer = Writer::new(sink);
         let [x, y] = layout.members(0, layout.labels_crc());
 
@@ -73,11 +87,14 @@ impl Format for Npz {
         _source: &mut dyn Source,
         _scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
-        Ok(Box::new(Npz))
+        Ok(Box::new(OpenedNpz))
     }
 }
 
-impl Opened for Npz {
+/// A file of which nothing is known yet.
+struct OpenedNpz;
+
+impl Opened for OpenedNpz {
     fn read(
         &mut self,
         source: &mut dyn Source,
@@ -85,7 +102,7 @@ impl Opened for Npz {
         scratch: &mut Scratch,
     ) -> Result<SampleRead, DecodeError> {
         let mut window = Window::new(source, &mut scratch.piece)?;
-        let header = read_samples(&mut window, index, |_| ())?;
+        let header = read_samples(&mut window, &mut scratch.decoded, index, |_| ())?;
         Ok(crate::npy::found(&header, window.pulled()))
     }
 }
@@ -93,10 +110,14 @@ impl Opened for Npz {
 /// Reads all of `x`, checks it, and shows each piece of it to `visit`.
 fn read_samples(
     window: &mut Window<'_>,
+    decoded: &mut Vec<u8>,
     index: u64,
     mut visit: impl FnMut(&[u8]),
 ) -> Result<Header, DecodeError> {
     let member = zip::locate(window, SAMPLES)?;
+    if member.packing == Packing::Deflated {
+        return packed::read_samples(window, &member, decoded, index, visit);
+    }
     let header = array_header(window, &member)?;
     header.check_index(index, member.data_offset)?;
 
@@ -109,35 +130,43 @@ fn read_samples(
         visit(piece);
         at += piece.len() as u64;
     }
-    match crc.finalize() {
-        found if found == member.crc => Ok(header),
-        found => Err(DecodeError::Crc {
-            offset: member.data_offset,
-            member: SAMPLES.to_owned(),
-            expected: member.crc,
-            found,
-        }),
+    check_crc(&member, crc.finalize())?;
+    Ok(header)
+}
+
+fn check_crc(member: &Member, found: u32) -> Result<(), DecodeError> {
+    if found == member.crc {
+        return Ok(());
     }
+    Err(DecodeError::Crc {
+        offset: member.data_offset,
+        member: SAMPLES.to_owned(),
+        expected: member.crc,
+        found,
+    })
 }
 
 /// The npy header that a member begins with.
 fn array_header(window: &mut Window<'_>, member: &Member) -> Result<Header, DecodeError> {
     let offset = member.data_offset;
-    let too_short = |needed| DecodeError::MemberTooShort {
-        offset,
-        member: SAMPLES.to_owned(),
-        needed,
-        found: member.size,
-    };
     let prefix_len = member.size.min(PREFIX_BYTES as u64);
     let header_len = npy_header::header_len(window.exactly(offset, prefix_len)?, offset)?;
     if header_len > member.size {
-        return Err(too_short(header_len));
+        return Err(too_short(member, header_len));
     }
     let header = npy_header::parse(window.exactly(offset, header_len)?, offset)?;
     match header_len.checked_add(header.data_bytes) {
         Some(needed) if needed <= member.size => Ok(header),
-        needed => Err(too_short(needed.unwrap_or(u64::MAX))),
+        needed => Err(too_short(member, needed.unwrap_or(u64::MAX))),
+    }
+}
+
+fn too_short(member: &Member, needed: u64) -> DecodeError {
+    DecodeError::MemberTooShort {
+        offset: member.data_offset,
+        member: SAMPLES.to_owned(),
+        needed,
+        found: member.size,
     }
 }
 
@@ -168,10 +197,11 @@ impl Layout {
         let size = |header: &[u8], data| header.len() as u64 + data;
         let x_size = size(&self.x_header, self.x_data);
         let y_size = size(&self.y_header, self.y_data);
-        [
-            Written { name: SAMPLES, header_offset: 0, size: x_size, crc: x_crc },
-            Written { name: LABELS, header_offset: self.y_offset, size: y_size, crc: y_crc },
-        ]
+        let stored = |name, header_offset, size, crc| {
+            let packing = Packing::Stored;
+            Written { name, header_offset, size, packed_size: size, packing, crc }
+        };
+        [stored(SAMPLES, 0, x_size, x_crc), stored(LABELS, self.y_offset, y_size, y_crc)]
     }
 
     fn labels_crc(&self) -> u32 {

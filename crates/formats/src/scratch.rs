@@ -33,7 +33,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    fn new(len: usize) -> Piece {
+    pub(crate) fn new(len: usize) -> Piece {
         let memory = vec![0; len + ALIGN_BYTES];
         let start = memory.as_ptr().align_offset(ALIGN_BYTES).min(ALIGN_BYTES);
         Piece { memory, start, len }

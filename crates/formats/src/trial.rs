@@ -1,6 +1,84 @@
 //! One sample read from bytes in memory, for the tests of formats.
 
-use crate::{Content, DecodeError, FileSpec, Format, SampleRead, Scratch, Stretch};
+use crate::{
+    Companion, Content, DecodeError, FileSpec, Format, PIECE_BYTES, SampleRead, Scratch, Source,
+    StreamError, Stretch,
+};
+
+/// A file in memory with its companions, which notes every read.
+pub(crate) struct InMemory {
+    pub(crate) data: Vec<u8>,
+    /// Each under its suffix.
+    pub(crate) companions: Vec<(&'static str, Vec<u8>)>,
+    pub(crate) piece_bytes: usize,
+    /// Offset and length of each read of the data.
+    pub(crate) reads: Vec<(u64, usize)>,
+    /// Suffix, offset and length of each read of a companion.
+    pub(crate) companion_reads: Vec<(&'static str, u64, usize)>,
+}
+
+impl InMemory {
+    pub(crate) fn new(data: Vec<u8>) -> InMemory {
+        let (companions, reads, companion_reads) = (Vec::new(), Vec::new(), Vec::new());
+        InMemory { data, companions, piece_bytes: PIECE_BYTES, reads, companion_reads }
+    }
+
+    /// The file that `format` makes of `file`, with all its companions.
+    pub(crate) fn encoded(format: &dyn Format, file: &FileSpec) -> InMemory {
+        let mut made = InMemory::new(encoded(format, file));
+        for which in format.companions() {
+            let mut bytes = Vec::new();
+            format.encode_companion(which, file, &mut bytes).expect("memory takes every byte");
+            made.companions.push((which.suffix, bytes));
+        }
+        made
+    }
+
+    /// The bytes of a companion.
+    pub(crate) fn companion_mut(&mut self, suffix: &str) -> &mut Vec<u8> {
+        let found = self.companions.iter_mut().find(|(name, _)| *name == suffix);
+        &mut found.expect("the format has such a companion").1
+    }
+}
+
+impl Source for InMemory {
+    fn len(&mut self) -> Result<u64, StreamError> {
+        Ok(self.data.len() as u64)
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+        self.reads.push((offset, buf.len()));
+        self.data.as_slice().read_exact_at(offset, buf)
+    }
+
+    fn piece_bytes(&self) -> usize {
+        self.piece_bytes
+    }
+
+    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
+        let found = self.companions.iter().find(|(suffix, _)| *suffix == which.suffix);
+        let (suffix, bytes) = found.ok_or("no such companion")?;
+        Ok(Box::new(InMemoryCompanion { suffix, bytes, reads: &mut self.companion_reads }))
+    }
+}
+
+/// One of its companions.
+struct InMemoryCompanion<'a> {
+    suffix: &'static str,
+    bytes: &'a [u8],
+    reads: &'a mut Vec<(&'static str, u64, usize)>,
+}
+
+impl Source for InMemoryCompanion<'_> {
+    fn len(&mut self) -> Result<u64, StreamError> {
+        Ok(self.bytes.len() as u64)
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+        self.reads.push((self.suffix, offset, buf.len()));
+        self.bytes.read_exact_at(offset, buf)
+    }
+}
 
 /// The file that `format` makes of `file`, content 2 of seed 1.
 pub(crate) fn encoded(format: &dyn Format, file: &FileSpec) -> Vec<u8> {

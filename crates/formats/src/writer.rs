@@ -13,6 +13,11 @@ impl<'a> Writer<'a> {
         Writer { sink, written: 0 }
     }
 
+    /// Bytes of the file that were written so far.
+    pub(crate) fn position(&self) -> u64 {
+        self.written
+    }
+
     /// Writes `len` bytes in pieces of at most [`PIECE_BYTES`]; `fill` gets each piece with its
     /// place among them.
     pub(crate) fn generate(

@@ -1,6 +1,8 @@
-//! The ZIP container, as much of it as an npz needs: stored members, with and without ZIP64.
+//! The ZIP container, as much of it as an npz needs: members stored or deflated, with and without
+//! ZIP64.
 //!
-//! Left out: compression, encryption, archives in several parts, archives behind a foreign prefix.
+//! Left out: other compression, encryption, archives in several parts, archives behind a foreign
+//! prefix.
 
 use crate::window::Window;
 use crate::{DecodeError, Method};
@@ -39,7 +41,26 @@ pub(crate) struct Written {
     pub(crate) name: &'static str,
     pub(crate) header_offset: u64,
     pub(crate) size: u64,
+    /// What it takes in the archive.
+    pub(crate) packed_size: u64,
+    pub(crate) packing: Packing,
     pub(crate) crc: u32,
+}
+
+/// How the bytes of a member stand in the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Stored,
+    Deflated,
+}
+
+impl Packing {
+    fn method(self) -> u16 {
+        match self {
+            Packing::Stored => 0,
+            Packing::Deflated => 8,
+        }
+    }
 }
 
 /// A member as it is found.
@@ -47,6 +68,9 @@ pub(crate) struct Written {
 pub(crate) struct Member {
     pub(crate) data_offset: u64,
     pub(crate) size: u64,
+    /// What it takes in the archive.
+    pub(crate) packed_size: u64,
+    pub(crate) packing: Packing,
     pub(crate) crc: u32,
 }
 
@@ -59,12 +83,12 @@ pub(crate) fn local_len(name: &str) -> u64 {
 pub(crate) fn local_header(member: &Written) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     put32(&mut out, &[LOCAL]);
-    put16(&mut out, &[VERSION, 0, 0, 0, DATE_1980_01_01]);
+    put16(&mut out, &[VERSION, 0, member.packing.method(), 0, DATE_1980_01_01]);
     put32(&mut out, &[member.crc, NOT_HERE, NOT_HERE]);
     put16(&mut out, &[member.name.len() as u16, 20]);
     out.extend(member.name.as_bytes());
     put16(&mut out, &[ZIP64_EXTRA, 16]);
-    put64(&mut out, &[member.size, member.size]);
+    put64(&mut out, &[member.size, member.packed_size]);
     out
 }
 
@@ -95,12 +119,12 @@ pub(crate) fn directory(members: &[Written], directory_at: u64) -> Vec<u8> {
 
 fn put_entry(out: &mut Vec<u8>, member: &Written) {
     let mut extra = Vec::new();
-    let size = narrow_or_extra(&[member.size, member.size], &mut extra);
-    let offset = narrow_or_extra(&[member.header_offset], &mut extra);
+    let [size, packed_size] = narrow_or_extra([member.size, member.packed_size], &mut extra);
+    let [offset] = narrow_or_extra([member.header_offset], &mut extra);
     let extra_len = if extra.is_empty() { 0 } else { extra.len() as u16 + 4 };
     put32(out, &[ENTRY]);
-    put16(out, &[MADE_BY, VERSION, 0, 0, 0, DATE_1980_01_01]);
-    put32(out, &[member.crc, size, size]);
+    put16(out, &[MADE_BY, VERSION, 0, member.packing.method(), 0, DATE_1980_01_01]);
+    put32(out, &[member.crc, packed_size, size]);
     put16(out, &[member.name.len() as u16, extra_len, 0, 0, 0]);
     put32(out, &[ATTRIBUTES, offset]);
     out.extend(member.name.as_bytes());
@@ -110,13 +134,13 @@ fn put_entry(out: &mut Vec<u8>, member: &Written) {
     }
 }
 
-/// The first value as a narrow field; if it is too wide, all values go to the extra field.
-fn narrow_or_extra(values: &[u64], extra: &mut Vec<u8>) -> u32 {
-    if values[0] <= NARROW_MAX {
-        return values[0] as u32;
+/// The values as narrow fields; if one is too wide, all of them go to the extra field.
+fn narrow_or_extra<const N: usize>(values: [u64; N], extra: &mut Vec<u8>) -> [u32; N] {
+    if values.iter().all(|&value| value <= NARROW_MAX) {
+        return values.map(|value| value as u32);
     }
-    put64(extra, values);
-    NOT_HERE
+    put64(extra, &values);
+    [NOT_HERE; N]
 }
 
 fn put16(out: &mut Vec<u8>, values: &[u16]) {
@@ -131,13 +155,14 @@ fn put64(out: &mut Vec<u8>, values: &[u64]) {
     out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
 }
 
-/// Finds a stored member. One read is enough if the file fits into a piece, two if it does not.
+/// Finds a member. One read is enough if the file fits into a piece, two if it does not.
 pub(crate) fn locate(window: &mut Window<'_>, name: &'static str) -> Result<Member, DecodeError> {
     let end_at = find_end(window)?;
     let directory = Directory::read(window, end_at)?;
     let entry = find_entry(window, &directory, name)?;
     let data_offset = data_offset(window, &directory, &entry, name)?;
-    Ok(Member { data_offset, size: entry.size, crc: entry.crc })
+    let Entry { size, packed_size, packing, crc, .. } = entry;
+    Ok(Member { data_offset, size, packed_size, packing, crc })
 }
 
 /// Where the end record stands, behind which only a comment may follow.
@@ -226,6 +251,8 @@ struct Entry {
     at: u64,
     header_offset: u64,
     size: u64,
+    packed_size: u64,
+    packing: Packing,
     crc: u32,
 }
 
@@ -263,14 +290,13 @@ fn past_directory(offset: u64, end: u64, directory: &Directory) -> DecodeError {
 }
 
 fn read_entry(entry: Fields<'_>, at: u64, name: &str) -> Result<Entry, DecodeError> {
-    let method = match (entry.u16(8) & 1, entry.u16(10)) {
-        (0, 0) => None,
-        (0, method) => Some(Method::Compressed(method)),
-        _ => Some(Method::Encrypted),
+    let refused = |method| DecodeError::Method { offset: at, member: name.to_owned(), method };
+    let packing = match (entry.u16(8) & 1, entry.u16(10)) {
+        (0, 0) => Packing::Stored,
+        (0, 8) => Packing::Deflated,
+        (0, method) => return Err(refused(Method::Compressed(method))),
+        _ => return Err(refused(Method::Encrypted)),
     };
-    if let Some(method) = method {
-        return Err(DecodeError::Method { offset: at, member: name.to_owned(), method });
-    }
     let extra_at = 46 + usize::from(entry.u16(28));
     let extra = &entry.0[extra_at..extra_at + usize::from(entry.u16(30))];
     let mut wide = zip64_values(extra);
@@ -278,14 +304,14 @@ fn read_entry(entry: Fields<'_>, at: u64, name: &str) -> Result<Entry, DecodeErr
         NOT_HERE => wide.next().unwrap_or(u64::from(NOT_HERE)),
         narrow => u64::from(narrow),
     };
-    let (size, stored_size) = (value(entry.u32(24)), value(entry.u32(20)));
+    let (size, packed_size) = (value(entry.u32(24)), value(entry.u32(20)));
     let header_offset = value(entry.u32(42));
-    if size != stored_size {
+    if packing == Packing::Stored && size != packed_size {
         let found = entry.0[20..24].to_vec();
         let expected = "the size of an uncompressed member";
         return Err(DecodeError::ZipRecord { offset: at + 20, expected, found });
     }
-    Ok(Entry { at, header_offset, size, crc: entry.u32(16) })
+    Ok(Entry { at, header_offset, size, packed_size, packing, crc: entry.u32(16) })
 }
 
 /// The 64-bit values in the ZIP64 part of an extra field; those that are there come in fixed order.
@@ -322,7 +348,7 @@ fn data_offset(
     let (name_len, extra_len) = (u64::from(local.u16(26)), u64::from(local.u16(28)));
 
     let data_offset = at + LOCAL_BYTES + name_len + extra_len;
-    let end = data_offset.checked_add(entry.size);
+    let end = data_offset.checked_add(entry.packed_size);
     end.filter(|&end| end <= directory.offset).ok_or_else(|| beyond(end))?;
     let found = window.exactly(at + LOCAL_BYTES, name_len)?;
     if found != name.as_bytes() {

@@ -58,13 +58,15 @@ const GOLDEN: [(u64, u32, &str); 2] = [
     ),
 ];
 
+fn stored(name: &'static str, header_offset: u64, size: u64, crc: u32) -> Written {
+    let packing = Packing::Stored;
+    Written { name, header_offset, size, packed_size: size, packing, crc }
+}
+
 fn members(data_bytes: u64, x_crc: u32) -> [Written; 2] {
     let x_size = 128 + data_bytes;
     let y_offset = local_len("x.npy") + x_size;
-    [
-        Written { name: "x.npy", header_offset: 0, size: x_size, crc: x_crc },
-        Written { name: "y.npy", header_offset: y_offset, size: 136, crc: 0x92BE_9AA0 },
-    ]
+    [stored("x.npy", 0, x_size, x_crc), stored("y.npy", y_offset, 136, 0x92BE_9AA0)]
 }
 
 #[test]
@@ -87,7 +89,8 @@ fn members_beyond_2_gib_are_found() {
         let mut scratch = vec![0; 4096];
         let mut window = Window::new(&mut file, &mut scratch).unwrap();
         let found = locate(&mut window, "x.npy").unwrap();
-        assert_eq!(found, Member { data_offset: 55, size: x.size, crc });
+        let (packed_size, packing) = (x.size, Packing::Stored);
+        assert_eq!(found, Member { data_offset: 55, size: x.size, packed_size, packing, crc });
     }
 }
 

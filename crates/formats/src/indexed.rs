@@ -1,0 +1,272 @@
+//! `indexed_binary` and `mmap_indexed_binary`: samples one behind the other without any frame, and
+//! two companions that say where each begins and how many bytes it has.
+//!
+//! The two names mean the same files. DLIO maps those of the second and never touches a page of
+//! them; here a sample is copied out of whatever the store has, so both read the same bytes.
+//! Neither the data nor the companions have a checksum: damage shows only where an entry points
+//! beyond the file.
+
+use crate::window::Window;
+use crate::writer::Writer;
+use crate::{
+    Access, Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
+    OptionError, Options, Place, SampleRead, Scratch, Sink, Source, Stretch,
+};
+
+const OFFSETS: Companion = Companion { suffix: ".off.idx", place: Place::Beside };
+const SIZES: Companion = Companion { suffix: ".sz.idx", place: Place::Beside };
+const ENTRY_BYTES: u64 = 8;
+/// A larger index stays in its files: the memory of a reader must not grow with the data set.
+const KEPT_BYTES_MAX: u64 = 16 << 20;
+/// What is read of an index that is not kept, so that neighbours cost one look: a page.
+const BLOCK_BYTES: u64 = 4096;
+
+/// The format, under one of its names.
+pub(crate) struct Indexed {
+    name: &'static str,
+}
+
+/// The format `indexed_binary`; it has no options.
+pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
+    build_as("indexed_binary", options)
+}
+
+/// The format `mmap_indexed_binary`; it has no options.
+pub(crate) fn build_mmap(options: &Options) -> Result<Box<dyn Format>, OptionError> {
+    build_as("mmap_indexed_binary", options)
+}
+
+fn build_as(name: &'static str, options: &Options) -> Result<Box<dyn Format>, OptionError> {
+    options.check_compression(name, &[])?;
+    Ok(Box::new(Indexed { name }))
+}
+
+impl Format for Indexed {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn companions(&self) -> &'static [Companion] {
+        &[OFFSETS, SIZES]
+    }
+
+    fn access(&self) -> Access {
+        Access::Indexed
+    }
+
+    fn size(&self, file: &FileSpec) -> FileSize {
+        FileSize::Exact(file.payload_bytes().unwrap_or(u64::MAX))
+    }
+
+    fn encode(
+        &self,
+        file: &FileSpec,
+        content: &Content,
+        sink: &mut dyn Sink,
+    ) -> Result<(), EncodeError> {
+        let payload = file.payload_bytes().ok_or_else(|| file.too_large())?;
+        Writer::new(sink).generate(payload, |at, space| content.fill(file.element, at, space))
+    }
+
+    fn companion_bytes(&self, file: &FileSpec) -> u64 {
+        file.samples.saturating_mul(2 * ENTRY_BYTES)
+    }
+
+    fn encode_companion(
+        &self,
+        which: &Companion,
+        file: &FileSpec,
+        sink: &mut dyn Sink,
+    ) -> Result<(), EncodeError> {
+        file.payload_bytes().ok_or_else(|| file.too_large())?;
+        let sample = file.sample_bytes().ok_or_else(|| file.too_large())?;
+        let bytes = file.samples.checked_mul(ENTRY_BYTES).ok_or_else(|| file.too_large())?;
+        let step = if *which == OFFSETS { sample } else { 0 };
+        let first = if *which == OFFSETS { 0 } else { sample };
+        Writer::new(sink).generate(bytes, |at, space| {
+            // A sink may give any number of bytes, so an entry may be cut in two.
+            let mut entry = at / ENTRY_BYTES;
+            let mut inside = (at % ENTRY_BYTES) as usize;
+            let mut rest = space;
+            while !rest.is_empty() {
+                let value = (first + entry * step).to_le_bytes();
+                let part = rest.len().min(value.len() - inside);
+                let (now, later) = rest.split_at_mut(part);
+                now.copy_from_slice(&value[inside..inside + part]);
+                (entry, inside, rest) = (entry + 1, 0, later);
+            }
+        })
+    }
+
+    fn open(
+        &self,
+        source: &mut dyn Source,
+        _scratch: &mut Scratch,
+    ) -> Result<Box<dyn Opened>, DecodeError> {
+        let offsets = Entries::open(source, OFFSETS)?;
+        let sizes = Entries::open(source, SIZES)?;
+        let wrong = |expected, found| DecodeError::Field {
+            format: self.name,
+            offset: offsets.len.min(sizes.len),
+            expected,
+            found,
+        };
+        if offsets.len != sizes.len {
+            let found = format!("{} and {} bytes", offsets.len, sizes.len);
+            return Err(wrong(".off.idx and .sz.idx of one length", found));
+        }
+        if !offsets.len.is_multiple_of(ENTRY_BYTES) {
+            let found = format!("{} bytes", offsets.len);
+            return Err(wrong("whole entries of 8 bytes in .off.idx and .sz.idx", found));
+        }
+        let samples = offsets.len / ENTRY_BYTES;
+        Ok(Box::new(OpenedIndexed { name: self.name, samples, offsets, sizes }))
+    }
+}
+
+/// An open file and the part of its index that is in memory.
+struct OpenedIndexed {
+    name: &'static str,
+    samples: u64,
+    offsets: Entries,
+    sizes: Entries,
+}
+
+impl Opened for OpenedIndexed {
+    fn read(
+        &mut self,
+        source: &mut dyn Source,
+        index: u64,
+        scratch: &mut Scratch,
+    ) -> Result<SampleRead, DecodeError> {
+        let (begin, size, pulled) = self.find(source, index)?;
+        let mut window = Window::new(source, &mut scratch.piece)?;
+        let end = self.check_end(index, begin, size, window.len())?;
+        let mut at = begin;
+        while at < end {
+            at += window.at_least(at, 1, end)?.len() as u64;
+        }
+        Ok(SampleRead {
+            bytes: size,
+            file_bytes: pulled + window.pulled(),
+            samples: self.samples,
+            element: None,
+        })
+    }
+
+    fn locate(
+        &mut self,
+        source: &mut dyn Source,
+        index: u64,
+        _scratch: &mut Scratch,
+        stretches: &mut Vec<Stretch>,
+    ) -> Result<(), DecodeError> {
+        let (offset, size, _) = self.find(source, index)?;
+        let len = source.len().map_err(|source| DecodeError::Size { source })?;
+        self.check_end(index, offset, size, len)?;
+        stretches.push(Stretch { offset, len: Some(size) });
+        Ok(())
+    }
+}
+
+impl OpenedIndexed {
+    /// Offset and size of a sample, and how many bytes of the index were read to know them.
+    fn find(
+        &mut self,
+        source: &mut dyn Source,
+        index: u64,
+    ) -> Result<(u64, u64, u64), DecodeError> {
+        if index >= self.samples {
+            let offset = self.samples * ENTRY_BYTES;
+            return Err(DecodeError::SampleIndex { offset, index, samples: self.samples });
+        }
+        let (offset, pulled) = self.offsets.entry(source, index)?;
+        let (size, more) = self.sizes.entry(source, index)?;
+        Ok((offset, size, pulled + more))
+    }
+
+    /// Where the sample ends, if the file has as many bytes.
+    fn check_end(&self, index: u64, offset: u64, size: u64, len: u64) -> Result<u64, DecodeError> {
+        let end = offset.checked_add(size).filter(|&end| end <= len);
+        end.ok_or_else(|| DecodeError::Field {
+            format: self.name,
+            offset: index * ENTRY_BYTES,
+            expected: "a sample inside the data file",
+            found: format!(
+                "entry {index} of .off.idx and .sz.idx: {size} bytes at {offset}, file has {len}"
+            ),
+        })
+    }
+}
+
+/// The entries of one companion, of which one block is in memory: all of them if they are few.
+struct Entries {
+    which: Companion,
+    len: u64,
+    /// Where in the companion `block` begins.
+    begin: u64,
+    block: Vec<u8>,
+    /// Bytes read that no sample was charged with yet.
+    pulled: u64,
+}
+
+impl Entries {
+    fn open(source: &mut dyn Source, which: Companion) -> Result<Entries, DecodeError> {
+        let broken = |source| DecodeError::Companion { suffix: which.suffix, offset: 0, source };
+        let mut companion = source.companion(&which).map_err(broken)?;
+        let len = companion.len().map_err(broken)?;
+        let mut entries = Entries { which, len, begin: 0, block: Vec::new(), pulled: 0 };
+        if len <= KEPT_BYTES_MAX / 2 {
+            entries.load(companion.as_mut(), 0, len)?;
+        }
+        Ok(entries)
+    }
+
+    /// An entry that there is, and how many bytes were read to know it.
+    fn entry(&mut self, source: &mut dyn Source, index: u64) -> Result<(u64, u64), DecodeError> {
+        let at = index * ENTRY_BYTES;
+        let in_memory = self.begin..self.begin + self.block.len() as u64;
+        if !in_memory.contains(&at) {
+            let begin = at - at % BLOCK_BYTES;
+            let suffix = self.which.suffix;
+            let companion = source.companion(&self.which);
+            let mut companion = companion.map_err(|source| DecodeError::Companion {
+                suffix,
+                offset: begin,
+                source,
+            })?;
+            self.load(companion.as_mut(), begin, (self.len - begin).min(BLOCK_BYTES))?;
+        }
+        let value = self.block[(at - self.begin) as usize..].first_chunk();
+        let value = value.expect("blocks begin and end with an entry");
+        Ok((u64::from_le_bytes(*value), std::mem::take(&mut self.pulled)))
+    }
+
+    /// Reads a block in place of the one in memory.
+    fn load(
+        &mut self,
+        companion: &mut dyn Source,
+        begin: u64,
+        len: u64,
+    ) -> Result<(), DecodeError> {
+        let mut block = std::mem::take(&mut self.block);
+        block.resize(len as usize, 0);
+        let mut offset = begin;
+        for target in block.chunks_mut(companion.piece_bytes().max(1)) {
+            let suffix = self.which.suffix;
+            companion.read_exact_at(offset, target).map_err(|source| DecodeError::Companion {
+                suffix,
+                offset,
+                source,
+            })?;
+            offset += target.len() as u64;
+        }
+        // Only a block that was read in full is kept.
+        (self.begin, self.block) = (begin, block);
+        self.pulled += len;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
