@@ -1,11 +1,14 @@
 """Makes the golden files beside this script: python3 make.py (needs NumPy; run it with Python 3.11.4 or later).
 
 `old-python.npz` is the one exception: the script ran under Python 3.11.2 for it (python3 make.py old).
+The images need Pillow 13.0.0 (python3 make.py images makes them alone).
 """
 
 import pathlib
+import struct
 import sys
 import zipfile
+import zlib
 
 import numpy as np
 
@@ -64,6 +67,64 @@ if sys.argv[1:] == ["records"]:
     records()
     sys.exit()
 
+def images():
+    """The `image-*` files: what Pillow writes by default and with its options, 21 rows by 35 columns.
+
+    Pillow 13.0.0 with libjpeg-turbo 3.2.0 and zlib-ng 2.3.3. Interlaced PNG is made by hand.
+    """
+    from PIL import Image, PngImagePlugin
+
+    y, x = np.mgrid[0:21, 0:35]
+    waves = np.stack([127 + 90 * np.sin(x / 9 + y / 15), 127 + 90 * np.cos(x / 6), 4 * x + 2 * y], -1)
+    rgb = Image.fromarray(waves.astype(np.uint8))
+    noise = np.random.default_rng(1).integers(0, 255, (21, 35), dtype=np.uint8)
+    gray = Image.fromarray(noise)
+    exif = Image.Exif()
+    exif[0x010E] = "described"
+
+    def save(name, image, **options):
+        image.save(HERE / f"image-{name}", **options)
+
+    save("gray.jpeg", gray)
+    np.asarray(Image.open(HERE / "image-gray.jpeg")).tofile(HERE / "image-gray.pixels")
+    save("gray-optimized.jpeg", gray, optimize=True, quality=30)
+    save("gray-restarts.jpeg", gray, restart_marker_blocks=2)
+    save("gray-progressive.jpeg", gray, progressive=True)
+    save("color-420.jpeg", rgb, exif=exif, comment=b"commented")
+    save("color-422.jpeg", rgb, subsampling="4:2:2")
+    save("color-444.jpeg", rgb, subsampling="4:4:4")
+    save("color-restarts.jpeg", rgb, restart_marker_rows=1)
+    save("color-progressive.jpeg", rgb, progressive=True)
+    save("cmyk.jpeg", rgb.convert("CMYK"))
+    text = PngImagePlugin.PngInfo()
+    text.add_text("Title", "titled", zip=True)
+    save("gray.png", gray, pnginfo=text)
+    save("gray-16.png", Image.fromarray(noise.astype(np.uint16) * 257))
+    save("bilevel.png", gray.convert("1"))
+    save("gray-alpha.png", gray.convert("LA"))
+    save("rgb.png", rgb, icc_profile=b"a profile" * 20, exif=exif)
+    save("rgba.png", rgb.convert("RGBA"))
+    save("palette.png", rgb.convert("P", palette=Image.Palette.ADAPTIVE, colors=200))
+    save("palette-4.png", rgb.convert("P", palette=Image.Palette.ADAPTIVE, colors=16), bits=4)
+    save("animated.png", gray, save_all=True, append_images=[gray.rotate(180)])
+
+    passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
+    rows = (row for top, left, down, right in passes for row in noise[top::down, left::right] if len(row))
+    data = zlib.compress(b"".join(b"\0" + row.tobytes() for row in rows))
+    chunks = [(b"IHDR", struct.pack(">IIBBBBB", 35, 21, 8, 0, 0, 0, 1)), (b"IDAT", data), (b"IEND", b"")]
+    with open(HERE / "image-interlaced.png", "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n")
+        for kind, body in chunks:
+            file.write(struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)))
+    assert (np.asarray(Image.open(HERE / "image-interlaced.png")) == noise).all()
+    noise.tofile(HERE / "image-noise.pixels")
+
+
+if sys.argv[1:] == ["images"]:
+    images()
+    sys.exit()
+    sys.exit()
+
 if sys.argv[1:] == ["old"]:
     assert sys.version_info < (3, 11, 4)
     np.savez(HERE / "old-python.npz", x=X, y=Y)
@@ -93,3 +154,4 @@ with open(HERE / "headers.txt", "w") as file:
             )
             axes = ",".join(map(str, shape))
             file.write(f"{dtype} {axes}; {header.hex()}\n")
+images()

@@ -16,10 +16,13 @@ mod window;
 mod writer;
 
 mod csv;
+mod image;
 mod indexed;
+mod jpeg;
 mod npy;
 mod npy_header;
 mod npz;
+mod png;
 mod synthetic;
 mod tfrecord;
 mod zip;
@@ -49,6 +52,8 @@ pub struct Entry {
 pub static FORMATS: &[Entry] = &[
     Entry { name: "npz", build: npz::build },
     Entry { name: "npy", build: npy::build },
+    Entry { name: "jpeg", build: jpeg::build },
+    Entry { name: "png", build: png::build },
     Entry { name: "synthetic", build: synthetic::build },
     Entry { name: "tfrecord", build: tfrecord::build },
     Entry { name: "indexed_binary", build: indexed::build },
