@@ -130,6 +130,42 @@ if sys.argv[1:] == ["old"]:
     np.savez(HERE / "old-python.npz", x=X, y=Y)
     sys.exit()
 
+
+def hdf5():
+    """The files hdf5-*.h5 (python3 make.py hdf5), made with h5py 3.16.0, HDF5 2.0.0, NumPy 2.4.6.
+
+    Byte `i` of what all datasets `records_*` of a file hold, joined, is `i % 251`.
+    """
+    import h5py
+
+    def write(name, libver, shapes, dtype, **options):
+        size = np.dtype(dtype).itemsize
+        at = 0
+        with h5py.File(HERE / f"hdf5-{name}.h5", "w", libver=libver) as file:
+            for i, shape in enumerate(shapes):
+                count = int(np.prod(shape)) * size
+                values = (np.arange(at, at + count) % 251).astype(np.uint8).view(dtype).reshape(shape)
+                at += count
+                dataset = file.create_dataset(f"records_{i}", data=values, **options)
+                dataset.attrs["about"] = "any text"
+            file.create_dataset("labels", data=np.zeros(shapes[0][0], dtype=np.int64))
+
+    v110 = ("v110", "v110")
+    packed = {"compression": "gzip", "shuffle": True, "fletcher32": True}
+    write("earliest", "earliest", [(3, 5, 7)] * 2, ">i2", chunks=(2, 2, 3), **packed)
+    write("contiguous", "earliest", [(3, 5, 7)], "<f8")
+    write("dense", "latest", [(2, 3)] * 9, "<u4")
+    write("single", "latest", [(2, 30, 4)], "<u2", chunks=(2, 30, 4), compression="gzip")
+    write("paged", v110, [(3, 400)], "i1", chunks=(1, 1))
+    write("extensible", v110, [(60, 4, 3)], "<f4", chunks=(1, 4, 2), maxshape=(None, 4, 3), compression="lzf")
+    write("two-unlimited", "latest", [(9, 40)], "<u2", chunks=(2, 7), maxshape=(None, None), compression="lzf")
+
+
+if sys.argv[1:] == ["hdf5"]:
+    hdf5()
+    sys.exit()
+    sys.exit()
+
 assert sys.version_info >= (3, 11, 4)
 np.savez(HERE / "new-python.npz", x=X, y=Y)
 np.savez(HERE / "labels-first.npz", y=Y, x=X)

@@ -68,7 +68,7 @@ impl Deflater {
         let (taken, given) = (self.state.total_in(), self.state.total_out());
         let stuck = |writer: &Writer<'_>, source| EncodeError::Coding {
             format: self.format,
-            offset: writer.position(),
+            offset: writer.written(),
             source,
         };
         let status = self.state.compress(bytes, &mut self.out, flush);

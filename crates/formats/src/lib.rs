@@ -16,6 +16,7 @@ mod window;
 mod writer;
 
 mod csv;
+mod hdf5;
 mod image;
 mod indexed;
 mod jpeg;
@@ -52,6 +53,7 @@ pub struct Entry {
 pub static FORMATS: &[Entry] = &[
     Entry { name: "npz", build: npz::build },
     Entry { name: "npy", build: npy::build },
+    Entry { name: "hdf5", build: hdf5::build },
     Entry { name: "jpeg", build: jpeg::build },
     Entry { name: "png", build: png::build },
     Entry { name: "synthetic", build: synthetic::build },

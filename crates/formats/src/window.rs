@@ -90,6 +90,19 @@ impl<'a> Window<'a> {
         Ok(&self.scratch[from..to])
     }
 
+    /// Reads the bytes at `offset` past the buffer, with one read.
+    pub(crate) fn read_into(&mut self, offset: u64, into: &mut [u8]) -> Result<(), DecodeError> {
+        let wanted = into.len() as u64;
+        self.check_end(offset.saturating_add(wanted))?;
+        self.source.read_exact_at(offset, into).map_err(|source| DecodeError::Source {
+            offset,
+            wanted,
+            source,
+        })?;
+        self.pulled += wanted;
+        Ok(())
+    }
+
     /// Reads `len` bytes at `offset` in place of what was in memory.
     pub(crate) fn load(&mut self, offset: u64, len: u64) -> Result<&[u8], DecodeError> {
         let capacity = self.capacity();

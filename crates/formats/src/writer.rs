@@ -13,8 +13,8 @@ impl<'a> Writer<'a> {
         Writer { sink, written: 0 }
     }
 
-    /// Bytes of the file that were written so far.
-    pub(crate) fn position(&self) -> u64 {
+    /// Bytes written so far.
+    pub(crate) fn written(&self) -> u64 {
         self.written
     }
 

@@ -47,10 +47,10 @@ pub(super) fn encode(
     // The header in front of the labels may be too far from the beginning to be patched, so they
     // are deflated twice: once to know their size. However many they are, none is held.
     let y = put_labels(layout, level, &mut Writer::new(&mut Nowhere::new()))?;
-    let y = written(LABELS, writer.position(), y);
+    let y = written(LABELS, writer.written(), y);
     writer.put(&zip::local_header(&y))?;
     put_labels(layout, level, &mut writer)?;
-    let directory_at = writer.position();
+    let directory_at = writer.written();
     writer.put(&zip::directory(&[x, y], directory_at))
 }
 

@@ -1,0 +1,159 @@
+//! `hdf5`: the samples in datasets `records_0`, `records_1`, …, sample axis first, and `labels`.
+//!
+//! Written as h5py does with the newest format of HDF5 1.10: contiguous, or in chunks if a chunk
+//! shape, a compression or a larger maximum shape is asked for. Every dataset has a part of the
+//! samples of its own: dataset `i` begins at `i` times its size among all samples of the file.
+//! Read as h5py does: superblock, root group and headers when the file is opened; per sample the
+//! bytes of contiguous datasets, or all chunks that hold a part of it, whole, every filter undone.
+//! A chunk is not kept for the next sample. Nothing is shared between files, so reads scale with
+//! threads, which those of the C library with its one lock do not.
+
+mod arrays;
+mod blocks;
+mod checksum;
+mod chunks;
+mod dataset;
+mod datatype;
+mod encode;
+mod fields;
+mod filters;
+mod group;
+mod header;
+mod heap;
+mod index;
+mod lzf;
+mod metadata;
+mod pack;
+mod plan;
+mod superblock;
+mod tree2;
+
+use blocks::Blocks;
+use dataset::{Dataset, Part, Workbench};
+use fields::{Addressing, FORMAT};
+use filters::Unpacker;
+use plan::Settings;
+
+use crate::{
+    Access, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, OptionError,
+    Options, SampleRead, Scratch, Sink, Source, Stretch,
+};
+
+/// The format `hdf5`.
+pub(crate) struct Hdf5 {
+    settings: Settings,
+}
+
+/// The format with its chunks and compression.
+pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
+    Ok(Box::new(Hdf5 { settings: Settings::new(options)? }))
+}
+
+impl Format for Hdf5 {
+    fn name(&self) -> &'static str {
+        FORMAT
+    }
+
+    fn access(&self) -> Access {
+        Access::Sample
+    }
+
+    fn size(&self, file: &FileSpec) -> FileSize {
+        self.settings.plan(file).map_or(FileSize::Exact(u64::MAX), |plan| encode::size(&plan))
+    }
+
+    fn encode(
+        &self,
+        file: &FileSpec,
+        content: &Content,
+        sink: &mut dyn Sink,
+    ) -> Result<(), EncodeError> {
+        encode::encode(&self.settings.plan(file)?, content, sink)
+    }
+
+    fn open(
+        &self,
+        source: &mut dyn Source,
+        scratch: &mut Scratch,
+    ) -> Result<Box<dyn Opened>, DecodeError> {
+        Ok(Box::new(File::open(source, self.settings.datasets, scratch)?))
+    }
+}
+
+/// An open file: its sample datasets, each with the way to the chunk that was read last.
+struct File {
+    addressing: Addressing,
+    datasets: Vec<Dataset>,
+    unpacker: Unpacker,
+    /// Bytes that opening took and that no sample has been charged with.
+    uncharged: u64,
+}
+
+impl File {
+    fn open(
+        source: &mut dyn Source,
+        datasets: u64,
+        scratch: &mut Scratch,
+    ) -> Result<File, DecodeError> {
+        let (mut blocks, root) = superblock::open(source, &mut scratch.piece)?;
+        let headers = group::members(&mut blocks, root, datasets)?;
+        let open = |header| Dataset::open(&mut blocks, header);
+        let datasets = headers.into_iter().map(open).collect::<Result<_, _>>()?;
+        let uncharged = blocks.window.pulled();
+        let addressing = blocks.addressing;
+        Ok(File { addressing, datasets, unpacker: Unpacker::default(), uncharged })
+    }
+
+    /// Reads a sample and shows its parts with the number of their dataset.
+    fn read_sample(
+        &mut self,
+        source: &mut dyn Source,
+        index: u64,
+        scratch: &mut Scratch,
+        visit: &mut dyn FnMut(usize, Part<'_>),
+    ) -> Result<SampleRead, DecodeError> {
+        let Scratch { piece, whole, decoded } = scratch;
+        let mut blocks = Blocks::new(source, piece, self.addressing)?;
+        let mut bench = Workbench { unpacker: &mut self.unpacker, packed: whole, spare: decoded };
+        for (number, dataset) in self.datasets.iter_mut().enumerate() {
+            let mut visit = |part: Part<'_>| visit(number, part);
+            dataset.read(&mut blocks, index, &mut bench, &mut visit)?;
+        }
+        let file_bytes = blocks.window.pulled() + std::mem::take(&mut self.uncharged);
+        let bytes = self.datasets.iter().map(|dataset| dataset.sample_bytes);
+        Ok(SampleRead {
+            bytes: bytes.fold(0, u64::saturating_add),
+            file_bytes,
+            samples: self.datasets.iter().map(Dataset::samples).min().unwrap_or(0),
+            element: self.datasets.first().map(|dataset| dataset.element),
+        })
+    }
+}
+
+impl Opened for File {
+    fn read(
+        &mut self,
+        source: &mut dyn Source,
+        index: u64,
+        scratch: &mut Scratch,
+    ) -> Result<SampleRead, DecodeError> {
+        self.read_sample(source, index, scratch, &mut |_, _| ())
+    }
+
+    fn locate(
+        &mut self,
+        source: &mut dyn Source,
+        index: u64,
+        scratch: &mut Scratch,
+        stretches: &mut Vec<Stretch>,
+    ) -> Result<(), DecodeError> {
+        let mut blocks = Blocks::new(source, &mut scratch.piece, self.addressing)?;
+        for dataset in &mut self.datasets {
+            dataset.locate(&mut blocks, index, stretches)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

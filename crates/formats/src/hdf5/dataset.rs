@@ -1,0 +1,400 @@
+//! A dataset: what its header says, and how one sample of it is read.
+
+use super::blocks::Blocks;
+use super::chunks::{ChunkLayout, Chunks, IndexAt, Stored};
+use super::datatype;
+use super::fields::{FORMAT, Fields, unsupported, wrong};
+use super::filters::{self, Filter, Packed, Unpacker, grow};
+use super::header::{self, Message, kind};
+use crate::{DecodeError, Element, Stretch};
+
+/// Most axes that HDF5 allows.
+const MOST_AXES: u8 = 32;
+
+/// A chunk that is not inflated in pieces may be this many times as large as the whole file: in
+/// memory it may be twice, beside what was read.
+const MOST_EXPANDED: u64 = 7;
+/// What is fine for any file.
+const SMALL_CHUNK: u64 = 256 * 1024;
+
+/// A dataset whose header has been read.
+pub(super) struct Dataset {
+    space: Space,
+    pub(super) element: Element,
+    layout: Layout,
+    filters: Vec<Filter>,
+    /// Size of one sample.
+    pub(super) sample_bytes: u64,
+}
+
+/// The shape of a dataset.
+pub(super) struct Space {
+    pub(super) dims: Vec<u64>,
+    /// How far each axis may grow.
+    pub(super) limits: Vec<Option<u64>>,
+    place: u64,
+}
+
+enum Layout {
+    /// In one stretch, or in the header itself, or not at all if nothing was ever written.
+    Contiguous(Option<u64>),
+    Chunked(Box<Chunks>),
+}
+
+/// A part of a sample as it is shown to who looks at samples.
+#[cfg_attr(not(test), expect(dead_code, reason = "samples are dropped, only tests look at them"))]
+pub(super) struct Part<'a> {
+    /// Coordinates of the chunk it is from, in chunks; of contiguous samples there are none.
+    pub(super) chunk: Option<&'a [u64]>,
+    /// Where in the chunk or sample it begins.
+    pub(super) at: u64,
+    pub(super) bytes: &'a [u8],
+}
+
+/// What unpacks chunks: its state, and the two buffers that it works in.
+pub(super) struct Workbench<'a> {
+    pub(super) unpacker: &'a mut Unpacker,
+    pub(super) packed: &'a mut Vec<u8>,
+    pub(super) spare: &'a mut Vec<u8>,
+}
+
+/// What the messages of a header said so far.
+#[derive(Default)]
+struct Described {
+    space: Option<Space>,
+    element: Option<Element>,
+    layout: Option<LayoutMessage>,
+    filters: Vec<Filter>,
+}
+
+enum LayoutMessage {
+    Compact { offset: u64, len: u64 },
+    Contiguous { offset: Option<u64> },
+    Chunked { layout: ChunkLayout, element_bytes: u64 },
+}
+
+impl Dataset {
+    /// Reads the header at `offset`.
+    pub(super) fn open(blocks: &mut Blocks<'_>, offset: u64) -> Result<Dataset, DecodeError> {
+        let mut described = Described::default();
+        header::messages(blocks, offset, &mut |message| described.add(message))?;
+        let Described { space, element, layout, filters } = described;
+        let missing = |expected| move || wrong(offset, expected, "a header without");
+        let space = space.ok_or_else(missing("a dataspace"))?;
+        let element = element.ok_or_else(missing("a datatype"))?;
+        let layout = layout.ok_or_else(missing("a layout"))?;
+        let size = |dims: &[u64]| {
+            let bytes =
+                dims.iter().try_fold(element.size_bytes(), |all, &dim| all.checked_mul(dim));
+            bytes.ok_or_else(|| wrong(space.place, "a size below 2^64", format!("{dims:?}")))
+        };
+        let Some(sample_dims) = space.dims.get(1..) else {
+            return Err(wrong(space.place, "a dataset with a sample axis", "a scalar"));
+        };
+        let sample_bytes = size(sample_dims)?;
+        let total = size(&space.dims)?;
+        let layout = match layout {
+            LayoutMessage::Compact { offset, len } if len < total => {
+                return Err(wrong(offset, "all of the dataset", format!("{len} bytes")));
+            }
+            LayoutMessage::Compact { offset, .. } => Layout::Contiguous(Some(offset)),
+            LayoutMessage::Contiguous { offset } => {
+                if let Some(offset) = offset {
+                    blocks.window.check_end(offset.saturating_add(total))?;
+                }
+                Layout::Contiguous(offset)
+            }
+            LayoutMessage::Chunked { layout, element_bytes } => {
+                datatype::check_size(element, element_bytes, layout.place)?;
+                let chunks = Chunks::new(layout, &space, element_bytes, !filters.is_empty())?;
+                Layout::Chunked(Box::new(chunks))
+            }
+        };
+        Ok(Dataset { space, element, layout, filters, sample_bytes })
+    }
+
+    /// Samples it holds.
+    pub(super) fn samples(&self) -> u64 {
+        self.space.dims[0]
+    }
+
+    /// The shape, and that of a chunk if there are any.
+    #[cfg(test)]
+    pub(super) fn dims(&self) -> (&[u64], Option<&[u64]>) {
+        let chunk = match &self.layout {
+            Layout::Chunked(chunks) => Some(chunks.dims()),
+            Layout::Contiguous(_) => None,
+        };
+        (&self.space.dims, chunk)
+    }
+
+    fn check_index(&self, index: u64) -> Result<(), DecodeError> {
+        let samples = self.samples();
+        if index < samples {
+            return Ok(());
+        }
+        Err(DecodeError::SampleIndex { offset: self.space.place, index, samples })
+    }
+
+    /// Reads a sample and shows it, part by part.
+    pub(super) fn read(
+        &mut self,
+        blocks: &mut Blocks<'_>,
+        index: u64,
+        bench: &mut Workbench<'_>,
+        visit: &mut dyn FnMut(Part<'_>),
+    ) -> Result<(), DecodeError> {
+        self.check_index(index)?;
+        match &mut self.layout {
+            _ if self.sample_bytes == 0 => Ok(()),
+            Layout::Contiguous(None) => Ok(()),
+            Layout::Contiguous(Some(start)) => {
+                let offset = *start + index * self.sample_bytes;
+                stream(blocks, offset, self.sample_bytes, &mut |at, bytes| {
+                    visit(Part { chunk: None, at, bytes });
+                })
+            }
+            Layout::Chunked(chunks) => {
+                let (chunk_bytes, filters) = (chunks.bytes(), &self.filters);
+                chunks.of_sample(blocks, index, &mut |blocks, chunk, stored| {
+                    let Some(stored) = stored else { return Ok(()) };
+                    let mut show = |at, bytes: &[u8]| visit(Part { chunk: Some(chunk), at, bytes });
+                    bench.read(blocks, stored, chunk_bytes, filters, &mut show)
+                })
+            }
+        }
+    }
+
+    /// Adds the stretches of the file that hold a sample.
+    pub(super) fn locate(
+        &mut self,
+        blocks: &mut Blocks<'_>,
+        index: u64,
+        stretches: &mut Vec<Stretch>,
+    ) -> Result<(), DecodeError> {
+        self.check_index(index)?;
+        let mut add = |offset, len| stretches.push(Stretch { offset, len: Some(len) });
+        match &mut self.layout {
+            _ if self.sample_bytes == 0 => {}
+            Layout::Contiguous(None) => {}
+            Layout::Contiguous(Some(start)) => {
+                add(*start + index * self.sample_bytes, self.sample_bytes);
+            }
+            Layout::Chunked(chunks) => {
+                chunks.of_sample(blocks, index, &mut |_, _, stored| {
+                    stored.into_iter().for_each(|stored| add(stored.offset, stored.len));
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Workbench<'_> {
+    /// Reads a chunk, whole, and undoes its filters.
+    fn read(
+        &mut self,
+        blocks: &mut Blocks<'_>,
+        Stored { offset, len, mask }: Stored,
+        chunk_bytes: u64,
+        filters: &[Filter],
+        show: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<(), DecodeError> {
+        let plain = mask.trailing_ones() as usize >= filters.len();
+        if plain && len == chunk_bytes {
+            return stream(blocks, offset, len, show);
+        }
+        check_expansion(blocks, filters, chunk_bytes, offset)?;
+        let (len, chunk_bytes) = (len as usize, chunk_bytes as usize);
+        grow(self.packed, len);
+        blocks.window.read_into(offset, &mut self.packed[..len])?;
+        let chunk = Packed { offset, len, mask, chunk_bytes };
+        self.unpacker.unpack(filters, &chunk, [self.packed, self.spare], show)
+    }
+}
+
+/// Reads a stretch in pieces.
+fn stream(
+    blocks: &mut Blocks<'_>,
+    offset: u64,
+    len: u64,
+    visit: &mut dyn FnMut(u64, &[u8]),
+) -> Result<(), DecodeError> {
+    let end = offset.saturating_add(len);
+    let mut at = offset;
+    while at < end {
+        let piece = blocks.window.at_least(at, 1, end)?;
+        visit(at - offset, piece);
+        at += piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// Refuses a chunk that is out of all proportion, unless it is only inflated, which takes no room.
+fn check_expansion(
+    blocks: &Blocks<'_>,
+    filters: &[Filter],
+    chunk_bytes: u64,
+    offset: u64,
+) -> Result<(), DecodeError> {
+    let limit = blocks.window.len().saturating_mul(MOST_EXPANDED).max(SMALL_CHUNK);
+    if chunk_bytes <= limit || filters == [Filter::Deflate] {
+        return Ok(());
+    }
+    let what = "unpacked chunk";
+    Err(DecodeError::TooMuch { format: FORMAT, what, offset, needed: chunk_bytes, limit })
+}
+
+impl Described {
+    fn add(&mut self, message: Message<'_>) -> Result<(), DecodeError> {
+        match message.kind {
+            kind::DATASPACE => self.space = Some(dataspace(&mut message.fields()?)?),
+            kind::DATATYPE => self.element = Some(datatype::element(&mut message.fields()?)?),
+            kind::LAYOUT => self.layout = Some(layout(&mut message.fields()?)?),
+            kind::FILTERS => self.filters = filters::pipeline(&mut message.fields()?)?,
+            kind::EXTERNAL_FILES => {
+                return Err(unsupported(message.fields()?.place(), "data in other files"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn dataspace(fields: &mut Fields<'_>) -> Result<Space, DecodeError> {
+    let version = fields.version(&[1, 2])?;
+    let place = fields.place();
+    let axes = fields.u8()?;
+    let flags = fields.u8()?;
+    let form = fields.u8()?;
+    if axes > MOST_AXES {
+        return Err(wrong(place, "at most 32 axes", axes));
+    }
+    if version == 1 {
+        fields.skip(4)?;
+    } else if form > 1 {
+        return Err(unsupported(place, "dataset without a dataspace"));
+    }
+    let dims = (0..axes).map(|_| fields.length()).collect::<Result<Vec<_>, _>>()?;
+    let unlimited = u64::MAX >> (64 - 8 * fields.addressing().length_bytes);
+    let limits = match flags & 1 {
+        0 => dims.iter().copied().map(Some).collect(),
+        _ => (0..axes)
+            .map(|_| Ok(Some(fields.length()?).filter(|&limit| limit != unlimited)))
+            .collect::<Result<Vec<_>, DecodeError>>()?,
+    };
+    let within = |(dim, limit): (&u64, &Option<u64>)| limit.is_none_or(|limit| *dim <= limit);
+    if !dims.iter().zip(&limits).all(within) {
+        return Err(wrong(place, "a shape within its limits", format!("{dims:?}")));
+    }
+    Ok(Space { dims, limits, place })
+}
+
+fn layout(fields: &mut Fields<'_>) -> Result<LayoutMessage, DecodeError> {
+    let place = fields.place();
+    let version = fields.version(&[1, 2, 3, 4, 5])?;
+    if version < 3 {
+        return old_layout(fields);
+    }
+    match fields.u8()? {
+        0 => {
+            let len = u64::from(fields.u16()?);
+            Ok(LayoutMessage::Compact { offset: fields.place(), len })
+        }
+        1 => Ok(LayoutMessage::Contiguous { offset: fields.address()? }),
+        2 if version == 3 => {
+            let axes = axes_of_chunk(fields)?;
+            let index = IndexAt::Tree1(fields.address()?);
+            chunked(fields, axes, 4, index)
+        }
+        2 => current_chunks(fields),
+        3 => Err(unsupported(place, "virtual dataset")),
+        class => Err(wrong(place + 1, "a class of layout", class)),
+    }
+}
+
+/// Versions 1 and 2, which have the dimensions for every class.
+fn old_layout(fields: &mut Fields<'_>) -> Result<LayoutMessage, DecodeError> {
+    let place = fields.place();
+    let axes = fields.u8()?;
+    let class = fields.u8()?;
+    fields.skip(5)?;
+    let offset = if class == 0 { None } else { fields.address()? };
+    match class {
+        0 => {
+            fields.skip(4 * usize::from(axes))?;
+            let len = u64::from(fields.u32()?);
+            Ok(LayoutMessage::Compact { offset: fields.place(), len })
+        }
+        1 => Ok(LayoutMessage::Contiguous { offset }),
+        2 if (2..=MOST_AXES + 1).contains(&axes) => {
+            chunked(fields, usize::from(axes), 4, IndexAt::Tree1(offset))
+        }
+        _ => Err(wrong(place, "a class of layout", class)),
+    }
+}
+
+/// Axes of a chunk, of which the last is the size of an element.
+fn axes_of_chunk(fields: &mut Fields<'_>) -> Result<usize, DecodeError> {
+    let place = fields.place();
+    match fields.u8()? {
+        axes @ 2..=33 => Ok(usize::from(axes)),
+        axes => Err(wrong(place, "2 to 33 axes of a chunk", axes)),
+    }
+}
+
+/// The dimensions of a chunk, each in so many bytes.
+fn chunked(
+    fields: &mut Fields<'_>,
+    axes: usize,
+    width: usize,
+    index: IndexAt,
+) -> Result<LayoutMessage, DecodeError> {
+    let place = fields.place();
+    let mut dims = (0..axes).map(|_| fields.uint(width)).collect::<Result<Vec<_>, _>>()?;
+    let element_bytes = dims.pop().unwrap_or_default();
+    let layout = ChunkLayout { dims, index, unfiltered_edges: false, place };
+    Ok(LayoutMessage::Chunked { layout, element_bytes })
+}
+
+/// Versions 4 and 5.
+fn current_chunks(fields: &mut Fields<'_>) -> Result<LayoutMessage, DecodeError> {
+    let flags = fields.u8()?;
+    let axes = axes_of_chunk(fields)?;
+    let place = fields.place();
+    let width = usize::from(fields.u8()?);
+    if !(1..=8).contains(&width) {
+        return Err(wrong(place, "dimensions of 1 to 8 bytes", width));
+    }
+    let mut message = chunked(fields, axes, width, IndexAt::Tree1(None))?;
+    let place = fields.place();
+    let index = match fields.u8()? {
+        1 => {
+            let filtered = match flags & 2 {
+                0 => None,
+                _ => Some((fields.length()?, fields.u32()?)),
+            };
+            IndexAt::Single { chunk: fields.address()?, filtered }
+        }
+        2 => IndexAt::Implicit(fields.address()?),
+        3 => {
+            fields.skip(1)?;
+            IndexAt::FixedArray(fields.address()?)
+        }
+        4 => {
+            fields.skip(5)?;
+            IndexAt::ExtensibleArray(fields.address()?)
+        }
+        5 => {
+            fields.skip(6)?;
+            IndexAt::Tree2(fields.address()?)
+        }
+        other => return Err(wrong(place, "a kind of chunk index", other)),
+    };
+    if let LayoutMessage::Chunked { layout, .. } = &mut message {
+        layout.index = index;
+        layout.unfiltered_edges = flags & 1 != 0;
+    }
+    Ok(message)
+}
