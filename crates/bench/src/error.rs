@@ -137,6 +137,9 @@ pub enum BenchError {
     /// The format cannot be laid out as the workload says.
     #[error(transparent)]
     Options(#[from] OptionError),
+    /// The samples do not go into a file of the format.
+    #[error(transparent)]
+    Layout(EncodeError),
     /// The store refused something.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -1,7 +1,8 @@
-//! Whether what is missing of a data set has room.
+//! Whether a data set can be laid out, and what is missing of it has room.
 
 use std::sync::atomic::Ordering;
 
+use feedline_formats::{Content, EncodeError, Sink, StreamError};
 use feedline_store::Kind;
 
 use crate::earlier::{Earlier, size_of};
@@ -14,6 +15,19 @@ impl Generator<'_> {
     pub(crate) fn check_folder(&self) -> Result<(), BenchError> {
         match self.store.kind("")? {
             Some(Kind::File) => Err(BenchError::NotAFolder { folder: self.store.locate("") }),
+            _ => Ok(()),
+        }
+    }
+
+    /// An error if the samples do not go into a file of the format.
+    ///
+    /// A file is begun and refused its first byte: whatever is wrong with its layout is said before.
+    pub(crate) fn check_layout(&self) -> Result<(), BenchError> {
+        let file = self.spec(0, SampleSizes::new(self.dataset).next_dims());
+        match self.format.encode(&file, &Content::new(0, 0), &mut NoByte) {
+            Err(wrong @ (EncodeError::Layout { .. } | EncodeError::TooLarge { .. })) => {
+                Err(BenchError::Layout(wrong))
+            }
             _ => Ok(()),
         }
     }
@@ -67,5 +81,18 @@ impl Generator<'_> {
             sum = sum.saturating_add(size(index));
         }
         sum
+    }
+}
+
+/// A sink that takes nothing.
+struct NoByte;
+
+impl Sink for NoByte {
+    fn space(&mut self, _want: usize) -> Result<&mut [u8], StreamError> {
+        Err("nothing is written yet".into())
+    }
+
+    fn patch(&mut self, _offset: u64, _bytes: &[u8]) -> Result<(), StreamError> {
+        Ok(())
     }
 }

@@ -97,6 +97,7 @@ impl Run {
         }
         if workflow.generate_data {
             let generator = prepared.generator();
+            generator.check_layout()?;
             generator.check_folder()?;
             let earlier = generator.look_back()?;
             generator.check_room(&earlier)?;
