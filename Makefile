@@ -12,12 +12,13 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 DEMO_DIR ?= $(CACHE)/demo
 FEEDLINE := $(CARGO_TARGET_DIR)/release/feedline
 
-.PHONY: help demo test fmt lint bench golden toolchain
+.PHONY: help demo test fmt lint bench fuzz golden toolchain
 
 help:
 	@echo "make demo    build Feedline, run a small job on local files, show the result"
 	@echo "make test    install what the tests need, run them all"
 	@echo "make bench   measure Feedline beside its peers and the machine's limits (see bench/peers.sh)"
+	@echo "make fuzz    read a million damaged files of every format (FEEDLINE_FUZZ=N for another number)"
 	@echo "make golden  rewrite the recorded results that tests compare with; read the diff"
 
 demo: toolchain
@@ -43,6 +44,10 @@ bench: toolchain
 	@command -v python3 >/dev/null || { echo "error: no Python; bring it with: \
 	apt-get install -y python3" >&2; exit 2; }
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/compare.py
+
+fuzz: toolchain
+	FEEDLINE_FUZZ=$${FEEDLINE_FUZZ:-1000000} cargo test --locked --release --package feedline-formats \
+	    --test damage -- --nocapture
 
 golden: toolchain
 	FEEDLINE_GOLDEN=rewrite cargo test --locked --workspace --no-fail-fast

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs every check and test and ends with the line "N passed, M failed".
 #
-# Three parts: formatting and lints, the Rust tests, and the judges: NumPy, Hydra and PyYAML in a
-# Python environment of their own, which look at what the built program wrote and read.
+# Three parts: formatting and lints, the Rust tests, and the judges: NumPy, pandas, h5py, Pillow,
+# pyarrow, TensorFlow, WebDataset, safetensors, Hydra and PyYAML in a Python environment of their
+# own, which look at what the built program wrote and read.
 # Exit status 0 only if all of them ran and passed; an ignored or skipped test counts as failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -75,7 +76,7 @@ judges_environment() {
     id=$({ "$python" --version; cat tests/requirements*.txt; } | sha256sum | cut -c1-16)
     judges=$cache/judges-$id
     if [[ ! -e $judges/complete ]]; then
-        echo "installing the judges (NumPy, Hydra, PyYAML, pytest) into $judges"
+        echo "installing the judges (NumPy, h5py, TensorFlow and others, 2 GB) into $judges"
         rm -rf "$judges"
         "$python" -m venv "$judges" &&
             "$judges/bin/pip" install --quiet --disable-pip-version-check \

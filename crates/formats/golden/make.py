@@ -1,7 +1,8 @@
 """Makes the golden files beside this script: python3 make.py (needs NumPy; run it with Python 3.11.4 or later).
 
 `old-python.npz` is the one exception: the script ran under Python 3.11.2 for it (python3 make.py old).
-The images need Pillow 13.0.0 (python3 make.py images makes them alone).
+Files of the other formats come in groups (python3 make.py records|images|columns|hdf5), each made by a function
+that names the versions of what it imports.
 """
 
 import pathlib
@@ -67,6 +68,7 @@ if sys.argv[1:] == ["records"]:
     records()
     sys.exit()
 
+
 def images():
     """The `image-*` files: what Pillow writes by default and with its options, 21 rows by 35 columns.
 
@@ -123,6 +125,78 @@ def images():
 if sys.argv[1:] == ["images"]:
     images()
     sys.exit()
+
+
+def columns():
+    """Shards of WebDataset 1.0.2 and tar, safetensors 0.8.0, Parquet of pyarrow 26.0.1 (Python 3.11, NumPy 2.4.6)."""
+    import io
+    import tarfile
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import safetensors.numpy
+    import webdataset
+
+    with webdataset.TarWriter(str(HERE / "writer.tar"), mtime=0) as shard:
+        for i in range(3):
+            shard.write({"__key__": f"s{i}", "npy": X, "cls": i, "txt": "word" * i})
+
+    def add(archive, name, data, kind=tarfile.REGTYPE):
+        member = tarfile.TarInfo(name)
+        member.size, member.type = len(data), kind
+        archive.addfile(member, io.BytesIO(data))
+
+    for name, archive_format in [("gnu.tar", tarfile.GNU_FORMAT), ("pax.tar", tarfile.PAX_FORMAT)]:
+        with tarfile.open(HERE / name, "w", format=archive_format) as archive:
+            add(archive, "folder", b"", tarfile.DIRTYPE)
+            add(archive, "__meta__", b"about the shard")
+            add(archive, "folder/a.jpg", b"j" * 700)
+            add(archive, "README", b"belongs to no sample")
+            add(archive, "folder/a.seg.png", b"p" * 30)
+            add(archive, "other/a.jpg", b"j" * 5)
+            add(archive, "long/" * 30 + "\u00e4.b.jpg", b"j" * 513)
+            add(archive, "long/" * 30 + "\u00e4.cls", b"7")
+        # Not all writers pad the end of an archive to 10240 bytes.
+        shard = (HERE / name).read_bytes()
+        used = -(-len(shard.rstrip(b"\0")) // 512) * 512
+        (HERE / name).write_bytes(shard[: used + 1024])
+
+    safetensors.numpy.save_file(
+        {"x": np.arange(24, dtype=np.float32).reshape(2, 3, 4), "y": np.zeros(2, np.int64)},
+        HERE / "samples.safetensors",
+    )
+    safetensors.numpy.save_file(
+        {"b": np.ones((3, 2), np.float16), "a": np.ones((5,), np.int32)},
+        HERE / "model.safetensors",
+        {"format": "np", "x": "no tensor"},
+    )
+
+    sizes = [0, 1, 200, 200, 3, 200, 17, 200]
+    values = [bytes([i]) * size for i, size in enumerate(sizes)]
+    nulls = [None if i in (1, 4) else value for i, value in enumerate(values)]
+    lists = [None if value is None else list(value) for value in nulls]
+    plain = {"compression": "none", "use_dictionary": False}
+    for name, array, options in [
+        ("default", pa.array(nulls, pa.binary()), {"row_group_size": 5}),
+        ("required", pa.array(values, pa.binary()), {**plain, "write_page_checksum": True}),
+        ("fixed", pa.array([b"12345678"] * 3, pa.binary(8)), {**plain, "compression": "gzip"}),
+        ("list", pa.array(lists, pa.list_(pa.uint8())), {}),
+        ("plain-list", pa.array(lists, pa.list_(pa.uint8())), {**plain, "data_page_size": 100}),
+        ("newer", pa.array(nulls, pa.binary()), {"data_page_version": "2.0", "compression": "gzip"}),
+        ("newer-list", pa.array(lists, pa.list_(pa.uint8())), {"data_page_version": "2.0"}),
+        ("booleans", pa.array([True, False, None] * 4), {"data_page_version": "2.0"}),
+        ("zstd", pa.array(values, pa.binary()), {"compression": "zstd"}),
+        ("delta", pa.array(values, pa.binary()), {**plain, "column_encoding": {"x": "DELTA_LENGTH_BYTE_ARRAY"}}),
+    ]:
+        schema = pa.schema([pa.field("before", pa.int32()), pa.field("x", array.type, name != "required")])
+        table = pa.table([pa.array(range(len(array)), pa.int32()), array], schema=schema)
+        pq.write_table(table, HERE / f"{name}.parquet", store_schema=False, **options)
+    images = pa.array([{"bytes": value, "path": "p"} for value in values])
+    pq.write_table(pa.table({"image": images, "label": sizes}), HERE / "image.parquet", store_schema=False)
+
+
+if sys.argv[1:] == ["columns"]:
+    columns()
     sys.exit()
 
 if sys.argv[1:] == ["old"]:
@@ -164,7 +238,6 @@ def hdf5():
 if sys.argv[1:] == ["hdf5"]:
     hdf5()
     sys.exit()
-    sys.exit()
 
 assert sys.version_info >= (3, 11, 4)
 np.savez(HERE / "new-python.npz", x=X, y=Y)
@@ -190,4 +263,3 @@ with open(HERE / "headers.txt", "w") as file:
             )
             axes = ",".join(map(str, shape))
             file.write(f"{dtype} {axes}; {header.hex()}\n")
-images()

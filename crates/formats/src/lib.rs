@@ -23,9 +23,13 @@ mod jpeg;
 mod npy;
 mod npy_header;
 mod npz;
+mod parquet;
 mod png;
+mod safetensors;
 mod synthetic;
+mod tar;
 mod tfrecord;
+mod webdataset;
 mod zip;
 
 #[cfg(test)]
@@ -55,7 +59,10 @@ pub static FORMATS: &[Entry] = &[
     Entry { name: "npy", build: npy::build },
     Entry { name: "hdf5", build: hdf5::build },
     Entry { name: "jpeg", build: jpeg::build },
+    Entry { name: "parquet", build: parquet::build },
     Entry { name: "png", build: png::build },
+    Entry { name: "safetensors", build: safetensors::build },
+    Entry { name: "webdataset", build: webdataset::build },
     Entry { name: "synthetic", build: synthetic::build },
     Entry { name: "tfrecord", build: tfrecord::build },
     Entry { name: "indexed_binary", build: indexed::build },

@@ -110,3 +110,20 @@ pub(crate) fn stretches(
     opened.locate(&mut bytes, index, &mut scratch, &mut found)?;
     Ok(found)
 }
+
+/// Opens the file once and reads these samples; for each, the reads that it caused. The first has
+/// those of opening the file too.
+pub(crate) fn reads(
+    format: &dyn Format,
+    bytes: &[u8],
+    indices: &[u64],
+) -> Vec<(SampleRead, Vec<(u64, usize)>)> {
+    let mut scratch = Scratch::new(PIECE_BYTES);
+    let mut source = InMemory::new(bytes.to_vec());
+    let mut opened = format.open(&mut source, &mut scratch).expect("a sound file");
+    let mut read = |&index: &u64| {
+        let found = opened.read(&mut source, index, &mut scratch).expect("a sound sample");
+        (found, std::mem::take(&mut source.reads))
+    };
+    indices.iter().map(&mut read).collect()
+}

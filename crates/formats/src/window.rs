@@ -18,6 +18,13 @@ pub(crate) struct Window<'a> {
     pulled: u64,
 }
 
+/// Which bytes of the file a buffer holds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Held {
+    start: u64,
+    filled: usize,
+}
+
 impl<'a> Window<'a> {
     /// Looks at `source` in pieces of the size that it likes and that fits into `scratch`.
     pub(crate) fn new(
@@ -27,6 +34,17 @@ impl<'a> Window<'a> {
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
         let piece = source.piece_bytes().min(scratch.len()).max(1) as u64;
         Ok(Window { source, scratch, start: 0, filled: 0, piece, len, pulled: 0 })
+    }
+
+    /// Goes on with what an earlier window left in the same buffer.
+    pub(crate) fn resume(self, held: Held) -> Self {
+        assert!(held.filled <= self.scratch.len(), "a buffer keeps its size");
+        Window { start: held.start, filled: held.filled, ..self }
+    }
+
+    /// What is in the buffer now.
+    pub(crate) fn held(&self) -> Held {
+        Held { start: self.start, filled: self.filled }
     }
 
     /// Size of the file.
