@@ -10,6 +10,7 @@ mod disk;
 mod dlio;
 mod good_runs;
 mod manifest;
+mod modes;
 mod results;
 mod signals;
 mod verify;

@@ -13,6 +13,7 @@ mod memory;
 mod mutation;
 mod subjects;
 
+use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
@@ -100,7 +101,8 @@ fn check(subject: &Subject, inputs: u64) {
             subject.name
         );
     }
-    eprintln!("{}: {inputs} inputs, {refused} refused, {whole} read", subject.name);
+    let line = format!("{}: {inputs} inputs, {refused} refused, {whole} read", subject.name);
+    writeln!(io::stderr(), "{line}").expect("a test has someone to tell");
     assert!(refused > 0, "{}: no input was damaged enough to be refused", subject.name);
 }
 
