@@ -17,6 +17,8 @@ BINARY = {
     "mmap_indexed_binary": False, "safetensors": False, "webdataset": False, "parquet": False,
     "tfrecord": False,
 }
+# Formats that are read in a row, whatever the loader is told.
+STREAMED = ("tfrecord", "webdataset")
 # Formats with a checksum over all bytes, which must be taken.
 CHECKSUMMED = {"npz": "CRC-32", "tfrecord": "CRC-32C"}
 # Two readers, as many as the machine of these figures has cores.
@@ -101,12 +103,16 @@ class FormatSections:
     # --- f: reading ---------------------------------------------------------------------------
 
     def job(self, name):
-        """About 512 MiB in eight files, read by two readers."""
+        """About 512 MiB in eight files, read by two readers in order, files with many samples kept
+        open: what a bare reader does too."""
         whole = BINARY[name]
+        more = [("reader.file_shuffle", "off"), ("reader.sample_shuffle", "off")]
+        if not whole and name not in STREAMED:
+            more.append(("reader.read_type", "memory"))
         return Job(
             self.bench.data / name, files=8, format=name, workers=READERS,
             record_bytes=64 * MIB if whole else MIB, per_file=1 if whole else 64,
-            batch=1 if whole else 16, more=framework(name),
+            batch=1 if whole else 16, more=(*framework(name), *more),
         )
 
     def reading(self, name):
@@ -114,6 +120,8 @@ class FormatSections:
         bench = self.bench
         job = self.job(name)
         bench.feedline.generate(job)
+        # Direct reads would wait for what is not written yet.
+        os.sync()
         files = sorted(
             str(file) for file in (job.data / "train").iterdir() if not file.name.endswith(".idx")
         )
@@ -199,6 +207,7 @@ class FormatSections:
         """The deep model over io_uring against one read at a time, both O_DIRECT."""
         base = self.job("npy")
         self.bench.feedline.generate(base)
+        os.sync()
         deep = (("reader.odirect", "True"), ("reader.io_engine", "io_uring"),
                 ("reader.read_model", "deep"))
         rates = {"deep": [], "framework": []}

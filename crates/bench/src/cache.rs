@@ -58,7 +58,16 @@ pub(crate) fn apply(
         data.names.write_key(number, &mut key);
         match policy {
             CachePolicy::Warm => read_through(data, &key, &mut buffer)?,
-            _ => data.store.evict(&key)?,
+            _ => {
+                data.store.evict(&key)?;
+                for companion in data.format.companions() {
+                    let key = companion.key(&key);
+                    // Not every reader needs them, so that they may be missing.
+                    if data.store.exists(&key)? {
+                        data.store.evict(&key)?;
+                    }
+                }
+            }
         }
     }
     Ok(())

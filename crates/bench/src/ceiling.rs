@@ -258,7 +258,7 @@ impl<'a> Bench<'a> {
 
     fn paced(&self, ranks: u32) -> Result<Probe, BenchError> {
         let ahead = Plan::new(&self.workload, 1, Semantics::Feedline)?.reading.ahead();
-        let steps = ((PACED_SECONDS / self.compute_s) as u64).clamp(2 * ahead + 4, 2000);
+        let steps = ((PACED_SECONDS / self.compute_s) as u64).min(2000).max(2 * ahead + 4);
         let (summary, _) = self.run(ranks, steps, self.workload.train.computation_time)?;
         let au_percent = summary.train.and_then(|train| train.au()).map_or(0.0, |(mean, _)| mean);
         Ok(Probe { accelerators: ranks, au_percent })

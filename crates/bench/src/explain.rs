@@ -484,6 +484,20 @@ pub const METRICS: &[Explanation] = &[
     ),
     metric("accelerators", "ranks", "emulated accelerators", "as asked for", "-"),
     metric(
+        "queue_depth",
+        "reads",
+        "reads of one reader under way together, in the deep read model",
+        "as asked for (`reader.queue_depth`)",
+        "-",
+    ),
+    metric(
+        "transfer_size",
+        "bytes",
+        "bytes of one read call, if the workload says",
+        "as asked for (`reader.transfer_size`)",
+        "the last read of a sample or file is shorter",
+    ),
+    metric(
         "seed",
         "-",
         "seed that the sample order was drawn from",

@@ -1,9 +1,10 @@
 //! Feedline's own object in `summary.json`: what was run, the strict metrics, the counts.
 
-use feedline_loader::Shuffle;
+use feedline_loader::{KeptFor, Shuffle};
 use feedline_store::{Op, OpMeter};
 use serde_json::{Map, Value, json};
 
+use crate::generate::Generated;
 use crate::metrics::{Split, StrictTally};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::{Plan, Semantics};
@@ -30,6 +31,9 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> V
         "read_model": outcome.plan.reading.reading.model.as_str(),
         "io_engine": outcome.plan.reading.engine.as_str(),
         "odirect": outcome.plan.reading.direct,
+        "queue_depth": outcome.plan.reading.queue_depth(),
+        "read_type": read_type(&outcome.plan),
+        "transfer_size": outcome.plan.reading.transfer_bytes,
         "sample_order": sample_order(&outcome.plan),
         "cache": outcome.cache.as_str(),
         "seed": outcome.seed,
@@ -53,19 +57,30 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> V
         "last_rank_done_seconds": last,
         "cached_share_percentage": shares,
         "storage": storage(outcome),
-        "generation": outcome.generated.map(|made| {
-            let seconds = made.wall_ns as f64 / 1e9;
-            json!({
-                "files": made.files,
-                "bytes": made.bytes,
-                "seconds": seconds,
-                "kept_files": made.kept_files,
-                "kept_bytes": made.kept_bytes,
-                "MB_per_second": (seconds > 0.0).then(|| made.bytes as f64 / 1e6 / seconds),
-            })
-        }),
+        "generation": outcome.generated.map(generation),
         "warnings": outcome.warnings.iter().chain(&report.cautions).collect::<Vec<_>>(),
         "next_step": report.next_step,
+    })
+}
+
+/// The word for what readers keep between samples.
+fn read_type(plan: &Plan) -> &'static str {
+    match plan.reading.reading.kept_for {
+        KeptFor::Epoch => "on_demand",
+        KeptFor::Run => "memory",
+    }
+}
+
+/// What was made and kept of the data set.
+fn generation(made: Generated) -> Value {
+    let seconds = made.wall_ns as f64 / 1e9;
+    json!({
+        "files": made.files,
+        "bytes": made.bytes,
+        "seconds": seconds,
+        "kept_files": made.kept_files,
+        "kept_bytes": made.kept_bytes,
+        "MB_per_second": (seconds > 0.0).then(|| made.bytes as f64 / 1e6 / seconds),
     })
 }
 

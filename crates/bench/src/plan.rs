@@ -6,7 +6,7 @@ use feedline_workload::{SampleOrder, Shuffle as Asked, Workload};
 use crate::error::BenchError;
 use crate::metrics::{BlockTally, Window};
 use crate::names::NameRule;
-use crate::reading::{ReadPlan, has_shuffle_buffer};
+use crate::reading::ReadPlan;
 use crate::support;
 
 /// Whose rules a run follows.
@@ -163,7 +163,7 @@ impl Plan {
         let files_shuffled = reader.file_shuffle != Asked::Off;
         match reader.sample_order {
             SampleOrder::Sequential | SampleOrder::Dlio => Shuffle::None,
-            SampleOrder::Auto if has_shuffle_buffer(workload) => match files_shuffled {
+            SampleOrder::Auto if workload.has_shuffle_buffer() => match files_shuffled {
                 true => Shuffle::Files,
                 false => Shuffle::None,
             },

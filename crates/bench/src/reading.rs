@@ -2,8 +2,8 @@
 
 use feedline_clock::Clock;
 use feedline_loader::{
-    DataSet, Deal, Loader, Preprocess, ReadModel, Reading, Rows, StreamConfig, StreamLoader,
-    TorchConfig, TorchLoader,
+    DataSet, Deal, KeptFor, Loader, Preprocess, ReadModel, Reading, Rows, StreamConfig,
+    StreamLoader, TorchConfig, TorchLoader,
 };
 use feedline_workload::{
     DataLoader, IoEngine, ReadModel as Model, ReadType, Reader, SampleOrder, Shuffle, Workload,
@@ -23,6 +23,8 @@ pub struct ReadPlan {
     pub engine: IoEngine,
     /// Whether they go past the page cache.
     pub direct: bool,
+    /// Bytes of one read call, if the workload says.
+    pub transfer_bytes: Option<u64>,
     /// The training loader.
     pub(crate) train: LoaderPlan,
     /// The evaluation loader.
@@ -51,6 +53,7 @@ impl ReadPlan {
             reading: reading(workload),
             engine,
             direct: reader.odirect,
+            transfer_bytes: reader.transfer_size,
             train: LoaderPlan::new(workload, reader, reader.batch_size),
             eval: LoaderPlan::new(workload, &eval, reader.batch_size_eval),
         }
@@ -60,8 +63,19 @@ impl ReadPlan {
     pub(crate) fn ahead(&self) -> u64 {
         match self.train {
             LoaderPlan::Torch(config) => config.outstanding(),
-            LoaderPlan::Stream(config) => config.prefetch + u64::from(config.parsers),
+            // What waits, what is being put together, and what is held back to be shuffled.
+            LoaderPlan::Stream(config) => {
+                config.prefetch + 1 + config.shuffle.unwrap_or(0).div_ceil(config.batch)
+            }
             LoaderPlan::Nothing { .. } => 0,
+        }
+    }
+
+    /// Reads of one reader under way together, in the deep model.
+    pub fn queue_depth(&self) -> Option<usize> {
+        match self.reading.model {
+            ReadModel::Framework => None,
+            ReadModel::Deep { depth } => Some(depth),
         }
     }
 
@@ -74,24 +88,20 @@ impl ReadPlan {
     }
 }
 
-/// Whether shuffled samples go through a buffer, behind readers that go on in their order.
-pub(crate) fn has_shuffle_buffer(workload: &Workload) -> bool {
-    let native = workload.reader.data_loader == DataLoader::NativeDali;
-    workload.dataset.format.is_streamed() || native
-}
-
 fn reading(workload: &Workload) -> Reading {
     let reader = &workload.reader;
     let model = match reader.read_model {
         Model::Framework => ReadModel::Framework,
         Model::Deep => ReadModel::Deep { depth: reader.queue_depth as usize },
     };
-    let kept_files = match reader.read_type {
-        ReadType::Memory => reader.kept_files as usize,
+    let (kept_files, kept_for) = match reader.read_type {
+        ReadType::Memory => (reader.kept_files as usize, KeptFor::Run),
         // tf.data's generators close a file when they have gone through it.
-        ReadType::OnDemand => usize::from(reader.data_loader == DataLoader::Tensorflow),
+        ReadType::OnDemand => {
+            (usize::from(reader.data_loader == DataLoader::Tensorflow), KeptFor::Epoch)
+        }
     };
-    Reading { model, kept_files }
+    Reading { model, kept_files, kept_for }
 }
 
 impl LoaderPlan {
@@ -104,7 +114,7 @@ impl LoaderPlan {
             TorchConfig { workers: reader.read_threads, prefetch, batch, deal: Deal::InTurn };
         let stream = StreamConfig {
             readers,
-            parsers: reader.computation_threads,
+            parsers: reader.computation_threads.max(1),
             prefetch,
             batch,
             shuffle: buffer(workload, reader),
@@ -153,5 +163,5 @@ impl LoaderPlan {
 fn buffer(workload: &Workload, reader: &Reader) -> Option<u64> {
     let asked = reader.sample_shuffle != Shuffle::Off;
     let allowed = matches!(reader.sample_order, SampleOrder::Auto | SampleOrder::Dlio);
-    (has_shuffle_buffer(workload) && asked && allowed).then_some(reader.shuffle_size)
+    (workload.has_shuffle_buffer() && asked && allowed).then_some(reader.shuffle_size)
 }

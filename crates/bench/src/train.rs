@@ -410,8 +410,8 @@ impl<'a> Trainer<'a> {
 
 /// DLIO does not preprocess samples of the synthetic format.
 fn preprocess_time(job: &Job<'_>) -> TimeSpec {
-    match job.train_data.format.name() {
-        "synthetic" => TimeSpec::default(),
+    match (job.train_data.format.name(), job.plan.semantics) {
+        ("synthetic", _) | ("tfrecord", Semantics::Dlio) => TimeSpec::default(),
         _ => job.workload.reader.preprocess_time,
     }
 }

@@ -1,5 +1,6 @@
 //! The answer in one line: were the accelerators fed, and if not, who starved them.
 
+use feedline_loader::KeptFor;
 use feedline_workload::Workload;
 
 use crate::cache::CachePolicy;
@@ -289,6 +290,13 @@ pub(crate) fn cautions(outcome: &Outcome, summary: &Summary, setting: Setting) -
             bytes / 1e9,
             memory / 1e9
         ));
+    }
+    if outcome.plan.reading.reading.kept_for == KeptFor::Run && summary.cached_share.len() > 1 {
+        cautions.push(
+            "files were kept between epochs (`reader.read_type: memory`): what is read whole is read \
+             once, and later epochs show the speed of memory"
+                .to_owned(),
+        );
     }
     if summary.train.is_some() && setting.accelerators > RANKS_PER_CPU * setting.cpus {
         cautions.push(format!(

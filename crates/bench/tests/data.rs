@@ -195,8 +195,9 @@ fn chain(error: &dyn std::error::Error) -> String {
 fn q31_what_cannot_be_run_is_refused_before_the_first_byte() {
     type Change = fn(&mut Workload);
     let cases: [(&str, Change); 4] = [
-        ("`dataset.format: tfrecord` cannot be run yet; ", |w| {
-            w.dataset.format = Format::Tfrecord;
+        ("format hdf5: `dataset.hdf5.chunk_dims`", |w| {
+            w.dataset.format = Format::Hdf5;
+            w.dataset.hdf5.chunk_dims = vec![1, 0, 3];
         }),
         ("`reader.data_loader: custom` cannot be run yet; ", |w| {
             w.reader.data_loader = DataLoader::Custom;

@@ -99,6 +99,8 @@ pub enum Access {
     Sample,
     /// The sample, by an index that the reader gets once and keeps.
     Indexed,
+    /// The same, and the file stays open.
+    Kept,
     /// Nothing: samples cost no storage.
     Nothing,
 }
@@ -242,6 +244,11 @@ pub trait Source {
     /// How many bytes it is best asked for at a time.
     fn piece_bytes(&self) -> usize {
         PIECE_BYTES
+    }
+
+    /// What offsets and sizes of reads are best multiples of.
+    fn block_bytes(&self) -> usize {
+        1
     }
 
     /// Opens a companion of the file.

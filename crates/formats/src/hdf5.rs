@@ -112,7 +112,7 @@ impl File {
         scratch: &mut Scratch,
         visit: &mut dyn FnMut(usize, Part<'_>),
     ) -> Result<SampleRead, DecodeError> {
-        let Scratch { piece, whole, decoded } = scratch;
+        let Scratch { piece, whole, decoded, .. } = scratch;
         let mut blocks = Blocks::new(source, piece, self.addressing)?;
         let mut bench = Workbench { unpacker: &mut self.unpacker, packed: whole, spare: decoded };
         for (number, dataset) in self.datasets.iter_mut().enumerate() {

@@ -24,21 +24,26 @@ const BLOCK_BYTES: u64 = 4096;
 /// The format, under one of its names.
 pub(crate) struct Indexed {
     name: &'static str,
+    access: Access,
 }
 
 /// The format `indexed_binary`; it has no options.
 pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    build_as("indexed_binary", options)
+    build_as("indexed_binary", Access::Indexed, options)
 }
 
 /// The format `mmap_indexed_binary`; it has no options.
 pub(crate) fn build_mmap(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    build_as("mmap_indexed_binary", options)
+    build_as("mmap_indexed_binary", Access::Kept, options)
 }
 
-fn build_as(name: &'static str, options: &Options) -> Result<Box<dyn Format>, OptionError> {
+fn build_as(
+    name: &'static str,
+    access: Access,
+    options: &Options,
+) -> Result<Box<dyn Format>, OptionError> {
     options.check_compression(name, &[])?;
-    Ok(Box::new(Indexed { name }))
+    Ok(Box::new(Indexed { name, access }))
 }
 
 impl Format for Indexed {
@@ -51,7 +56,7 @@ impl Format for Indexed {
     }
 
     fn access(&self) -> Access {
-        Access::Indexed
+        self.access
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

@@ -7,7 +7,6 @@ const ALIGN_BYTES: usize = 4096;
 
 /// The buffers of one reader. First touch of fresh memory costs several times a copy, so nothing
 /// that is needed for every sample is allocated anew.
-#[derive(Debug)]
 pub struct Scratch {
     /// Room for one piece of a file, aligned for direct I/O.
     pub piece: Piece,
@@ -15,28 +14,42 @@ pub struct Scratch {
     pub whole: Vec<u8>,
     /// For what comes out of a decoder. Keeps its size.
     pub decoded: Vec<u8>,
+    make: fn(usize) -> Piece,
 }
 
 impl Scratch {
-    /// Buffers for pieces of up to `piece_bytes`.
+    /// Buffers for pieces of up to `piece_bytes`, out of plain memory.
     pub fn new(piece_bytes: usize) -> Scratch {
-        Scratch { piece: Piece::new(piece_bytes), whole: Vec::new(), decoded: Vec::new() }
+        Scratch::with_memory(piece_bytes, Piece::plain)
+    }
+
+    /// Buffers for pieces of up to `piece_bytes`, out of memory that `make` brings.
+    pub fn with_memory(piece_bytes: usize, make: fn(usize) -> Piece) -> Scratch {
+        Scratch { piece: make(piece_bytes), whole: Vec::new(), decoded: Vec::new(), make }
+    }
+
+    /// A buffer for a file that is read front to back beside others.
+    pub(crate) fn another(&self, len: usize) -> Piece {
+        (self.make)(len)
     }
 }
 
-/// A buffer whose address is a multiple of 4096.
-#[derive(Debug)]
+/// A buffer whose address is a multiple of 4096, wherever its memory comes from.
 pub struct Piece {
-    memory: Vec<u8>,
-    start: usize,
-    len: usize,
+    memory: Box<dyn DerefMut<Target = [u8]> + Send>,
 }
 
 impl Piece {
-    pub(crate) fn new(len: usize) -> Piece {
+    /// This memory, which the caller has aligned.
+    pub fn of(memory: impl DerefMut<Target = [u8]> + Send + 'static) -> Piece {
+        Piece { memory: Box::new(memory) }
+    }
+
+    /// Plain memory.
+    pub fn plain(len: usize) -> Piece {
         let memory = vec![0; len + ALIGN_BYTES];
         let start = memory.as_ptr().align_offset(ALIGN_BYTES).min(ALIGN_BYTES);
-        Piece { memory, start, len }
+        Piece::of(Plain { memory, start, len })
     }
 }
 
@@ -44,11 +57,32 @@ impl Deref for Piece {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.memory[self.start..self.start + self.len]
+        &self.memory
     }
 }
 
 impl DerefMut for Piece {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory
+    }
+}
+
+/// The aligned part of a vector.
+struct Plain {
+    memory: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Deref for Plain {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.len]
+    }
+}
+
+impl DerefMut for Plain {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
     }

@@ -119,7 +119,7 @@ impl Format for TfRecord {
         source: &mut dyn Source,
         scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
-        let stream = Stream::open(source, scratch.piece.len())?;
+        let stream = Stream::open(source, scratch)?;
         Ok(Box::new(Cursor { stream, next: 0, at: 0 }))
     }
 }

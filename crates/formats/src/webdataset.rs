@@ -173,7 +173,7 @@ impl Shard {
         let held = std::mem::take(&mut self.held);
         if self.next > 0 && index == self.next && self.own.is_none() {
             let len = source.piece_bytes().min(scratch.piece.len());
-            self.own = Some(Piece::new(len));
+            self.own = Some(scratch.another(len));
         }
         if index < self.next {
             (self.next, self.offset) = (0, 0);

@@ -1,7 +1,7 @@
 //! The part of a source that is in memory, and the way from one part to the next.
 //!
-//! A read goes up to the next multiple of the piece size, so that the reads of a long stream are
-//! aligned; bytes that are in memory already are never read again.
+//! A read brings a piece; where the source has blocks it goes up to a multiple of the piece size, so
+//! that the reads of a long stream are aligned. Bytes that are in memory are never read again.
 
 use crate::npy_header::PREFIX_BYTES;
 use crate::{DecodeError, Source};
@@ -14,6 +14,8 @@ pub(crate) struct Window<'a> {
     start: u64,
     filled: usize,
     piece: u64,
+    /// Reads are widened to multiples of this, so that none goes around a corner.
+    block: u64,
     len: u64,
     pulled: u64,
 }
@@ -33,7 +35,8 @@ impl<'a> Window<'a> {
     ) -> Result<Self, DecodeError> {
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
         let piece = source.piece_bytes().min(scratch.len()).max(1) as u64;
-        Ok(Window { source, scratch, start: 0, filled: 0, piece, len, pulled: 0 })
+        let block = source.block_bytes().max(1) as u64;
+        Ok(Window { source, scratch, start: 0, filled: 0, piece, block, len, pulled: 0 })
     }
 
     /// Goes on with what an earlier window left in the same buffer.
@@ -99,8 +102,7 @@ impl<'a> Window<'a> {
         self.check_end(end)?;
         let in_memory = self.start..=self.start + self.filled as u64;
         if !in_memory.contains(&offset) || !in_memory.contains(&end) || self.filled == 0 {
-            let piece_end = (offset / self.piece + 1).saturating_mul(self.piece);
-            let read_end = piece_end.min(limit).min(self.len).max(end);
+            let read_end = self.piece_end(offset, limit).max(end);
             self.load(offset, read_end - offset)?;
         }
         let from = (offset - self.start) as usize;
@@ -121,22 +123,98 @@ impl<'a> Window<'a> {
         Ok(())
     }
 
-    /// Reads `len` bytes at `offset` in place of what was in memory.
-    pub(crate) fn load(&mut self, offset: u64, len: u64) -> Result<&[u8], DecodeError> {
+    /// Where a read that begins at `offset` and need not go to `limit` ends: a piece further, or where
+    /// blocks count at the next multiple of the piece, or a little behind it if that saves a read.
+    fn piece_end(&self, offset: u64, limit: u64) -> u64 {
+        let limit = limit.min(self.len);
+        let most = self.capacity().saturating_sub(2 * self.block);
+        let rest = limit.saturating_sub(offset);
+        if self.block > 1 && rest <= (self.piece + 2 * self.block).min(most) {
+            return limit;
+        }
+        // Without blocks nothing is gained by multiples, and a sample may take one read fewer.
+        let from = if self.block > 1 { offset / self.piece * self.piece } else { offset };
+        from.saturating_add(self.piece).min(limit)
+    }
+
+    /// Reads `len` bytes at `offset`, and what is left of their blocks if there is room, in place of
+    /// what was in memory.
+    fn load(&mut self, offset: u64, len: u64) -> Result<(), DecodeError> {
         let capacity = self.capacity();
         if len > capacity {
             return Err(DecodeError::Scratch { offset, needed: len, found: capacity });
         }
+        let (mut start, mut end) = (offset, offset + len);
+        let blocks = start - start % self.block..end.next_multiple_of(self.block).min(self.len);
+        if blocks.end - blocks.start <= capacity {
+            (start, end) = (blocks.start, blocks.end);
+        }
         self.filled = 0;
-        let target = &mut self.scratch[..len as usize];
-        self.source.read_exact_at(offset, target).map_err(|source| DecodeError::Source {
+        let target = &mut self.scratch[..(end - start) as usize];
+        self.source.read_exact_at(start, target).map_err(|source| DecodeError::Source {
             offset,
             wanted: len,
             source,
         })?;
-        self.start = offset;
-        self.filled = len as usize;
-        self.pulled += len;
-        Ok(&self.scratch[..self.filled])
+        self.start = start;
+        self.filled = (end - start) as usize;
+        self.pulled += end - start;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StreamError;
+
+    /// A file of 100 000 bytes that wants reads in blocks of 4096.
+    struct Blocks {
+        reads: Vec<(u64, usize)>,
+    }
+
+    impl Source for Blocks {
+        fn len(&mut self) -> Result<u64, StreamError> {
+            Ok(100_000)
+        }
+
+        fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+            self.reads.push((offset, buf.len()));
+            (offset..).zip(buf).for_each(|(at, byte)| *byte = (at % 251) as u8);
+            Ok(())
+        }
+
+        fn piece_bytes(&self) -> usize {
+            8192
+        }
+
+        fn block_bytes(&self) -> usize {
+            4096
+        }
+    }
+
+    #[test]
+    fn reads_are_widened_to_blocks_and_bytes_are_those_asked_for() {
+        let mut source = Blocks { reads: Vec::new() };
+        let mut scratch = vec![0; 8192 + 4 * 4096];
+        let mut window = Window::new(&mut source, &mut scratch).unwrap();
+        let mut at = 5000;
+        while at < 30_000 {
+            let part = window.at_least(at, 1, 30_000).unwrap();
+            assert_eq!(part[0], (at % 251) as u8);
+            assert!(at + part.len() as u64 <= 30_000);
+            at += part.len() as u64;
+        }
+        // From the block of byte 5000 to a multiple of the piece; the last two pieces in one.
+        assert_eq!(source.reads, [(4096, 4096), (8192, 8192), (16_384, 16_384)]);
+    }
+
+    #[test]
+    fn the_last_block_ends_with_the_file() {
+        let mut source = Blocks { reads: Vec::new() };
+        let mut scratch = vec![0; 8192 + 4 * 4096];
+        let mut window = Window::new(&mut source, &mut scratch).unwrap();
+        assert_eq!(window.exactly(99_990, 10).unwrap().len(), 10);
+        assert_eq!(source.reads, [(98_304, 100_000 - 98_304)]);
     }
 }

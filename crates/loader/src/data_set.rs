@@ -38,6 +38,18 @@ pub struct Reading {
     /// Files that a reader keeps open between samples; the one not used for longest goes first. Of
     /// formats that are read whole, a kept file has been read and decoded and costs nothing more.
     pub kept_files: usize,
+    /// How long.
+    pub kept_for: KeptFor,
+}
+
+/// How long a reader keeps what it keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeptFor {
+    /// To the end of the epoch: the next one reads everything again.
+    #[default]
+    Epoch,
+    /// To the end of the run.
+    Run,
 }
 
 /// What a reader does for a sample.

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::{Clock, Monitor};
 use feedline_formats::Stretch;
-use feedline_store::{AlignedBuf, Extent, Meter, Metered, Progress, ReadQueue, Store, StoreError};
+use feedline_store::{
+    AlignedBuf, Extent, Meter, Metered, Object, Progress, ReadQueue, Store, StoreError,
+};
 
 /// The deep side of one reader.
 pub(crate) struct Deep {
@@ -45,11 +47,15 @@ impl Deep {
         &mut self.stretches
     }
 
-    /// Adds the stretches as parts of the object `key`.
+    /// Adds the stretches as parts of the object `key`. What the sample before had too (the row group
+    /// of two rows, the chunk of two samples) is not read twice.
     pub(crate) fn add(&mut self, key: &str) {
-        let extent =
-            |part: &Stretch| Extent { key: key.to_owned(), offset: part.offset, len: part.len };
-        self.extents.extend(self.stretches.iter().map(extent));
+        for part in &self.stretches {
+            let extent = Extent { key: key.to_owned(), offset: part.offset, len: part.len };
+            if self.extents.last() != Some(&extent) {
+                self.extents.push(extent);
+            }
+        }
     }
 
     /// What threads have counted since the last call.
@@ -139,7 +145,8 @@ fn on_threads(
         let work = &work;
         // Fewer threads than asked for are slower, not wrong; the caller's own reads in any case.
         let (own, others) = buffers.split_first_mut().expect("the depth is at least 1");
-        for (number, buffer) in others.iter_mut().enumerate() {
+        let useful = most_reads(extents, own.len()).saturating_sub(1).min(others.len());
+        for (number, buffer) in others[..useful].iter_mut().enumerate() {
             let name = format!("lane-{number}");
             let lane = move || lane(clock, store, work, buffer, meter);
             if scope.spawn(name, lane).is_err() {
@@ -162,8 +169,9 @@ fn lane(
     meter: &Mutex<Meter>,
 ) {
     let store = Metered::new(Arc::clone(store), clock.clone());
+    let mut last = None;
     while let Some(extent) = work.wait_for(Work::take) {
-        let result = read_part(&store, extent, buffer, |rest| {
+        let result = read_part(&store, extent, buffer, &mut last, |rest| {
             work.update(|work| work.left.push_front(rest));
         });
         work.update(|work| work.done(result));
@@ -171,14 +179,27 @@ fn lane(
     meter.lock().unwrap_or_else(PoisonError::into_inner).merge(&store.take());
 }
 
-/// Reads the beginning of an extent and hands back the rest first, if it is long.
+/// How many reads there can be at a time at most.
+fn most_reads(extents: &[Extent], piece_bytes: usize) -> usize {
+    let unit = piece_bytes as u64 * PIECES_AT_A_TIME;
+    let parts = |extent: &Extent| extent.len.map_or(u64::MAX, |len| len.div_ceil(unit).max(1));
+    let sum = extents.iter().fold(0u64, |sum, extent| sum.saturating_add(parts(extent)));
+    usize::try_from(sum).unwrap_or(usize::MAX)
+}
+
+/// Reads the beginning of an extent and hands back the rest first, if it is long. The object that was
+/// read last stays open for its next part.
 fn read_part(
     store: &Metered<Arc<dyn Store>>,
     extent: Extent,
     buffer: &mut AlignedBuf,
+    last: &mut Option<(String, Box<dyn Object>)>,
     hand_back: impl FnOnce(Extent),
 ) -> Result<u64, StoreError> {
-    let mut object = store.open(&extent.key)?;
+    if last.as_ref().is_none_or(|(key, _)| *key != extent.key) {
+        *last = Some((extent.key.clone(), store.open(&extent.key)?));
+    }
+    let object = &mut last.as_mut().expect("opened above").1;
     let mut len = match extent.len {
         Some(len) => len,
         None => object.len()?.saturating_sub(extent.offset),

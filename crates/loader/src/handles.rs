@@ -9,7 +9,7 @@ use feedline_formats::{
 };
 use feedline_store::{Metered, Object, Store, StoreError};
 
-/// Indexes that are kept even when files are not: DLIO's readers get them once and keep them.
+/// Indexes, and maps, that are kept even when files are not: DLIO's readers get them once.
 const INDEXES_MAX: usize = 64;
 
 type Accounted = Metered<Arc<dyn Store>>;
@@ -45,7 +45,9 @@ impl Handles {
         index: u64,
         scratch: &mut Scratch,
     ) -> Result<SampleRead, DecodeError> {
-        if let Some(read) = self.kept.get(&number).and_then(|handle| handle.read) {
+        if let Some(read) = self.kept.get(&number).and_then(|handle| handle.read)
+            && (read.samples == 0 || index < read.samples)
+        {
             self.touch(number);
             return Ok(read);
         }
@@ -82,6 +84,11 @@ impl Handles {
         Ok(())
     }
 
+    /// Closes and forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.kept.clear();
+    }
+
     /// The file's handle, opened if it is not kept.
     fn handle(
         &mut self,
@@ -98,13 +105,13 @@ impl Handles {
     }
 
     fn keep(&mut self, number: u64, mut handle: Handle) {
-        let most = match (self.files_max, self.format.access()) {
-            (0, Access::Indexed) => {
-                handle.object = None;
-                INDEXES_MAX
-            }
-            (files_max, _) => files_max,
+        let most = match self.format.access() {
+            Access::Indexed | Access::Kept => self.files_max.max(INDEXES_MAX),
+            Access::Whole | Access::Sample | Access::Nothing => self.files_max,
         };
+        if self.files_max == 0 && self.format.access() == Access::Indexed {
+            handle.object = None;
+        }
         if most == 0 {
             return;
         }
@@ -155,6 +162,10 @@ impl Source for File<'_> {
         self.store.read_bytes()
     }
 
+    fn block_bytes(&self) -> usize {
+        self.store.block_bytes()
+    }
+
     fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
         let object = self.store.open(&which.key(self.key))?;
         Ok(Box::new(CompanionFile { store: self.store, object }))
@@ -178,5 +189,9 @@ impl Source for CompanionFile<'_> {
 
     fn piece_bytes(&self) -> usize {
         self.store.read_bytes()
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.store.block_bytes()
     }
 }

@@ -26,7 +26,7 @@ mod stream;
 mod loader;
 
 pub use batch::{Batches, Delivered, Wait};
-pub use data_set::{DataSet, FileNames, LoadError, Preprocess, ReadModel, Reading};
+pub use data_set::{DataSet, FileNames, KeptFor, LoadError, Preprocess, ReadModel, Reading};
 pub use loader::Loader;
 pub use order::{EpochOrder, SampleId, SampleSpace, Shuffle};
 pub use permutation::Permutation;

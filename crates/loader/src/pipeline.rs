@@ -31,6 +31,14 @@ pub(crate) struct Sample {
     pub(crate) mine: bool,
 }
 
+/// Whether a change concerns anybody who waits. Waking threads that go back to sleep costs more than
+/// reading a small sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    All,
+    Nobody,
+}
+
 /// The state that readers, parsers and the consumer share.
 pub(crate) struct Pipeline {
     limits: Limits,
@@ -96,21 +104,30 @@ impl Pipeline {
 
     /// How many samples the reader may read now: some, none any more (0), or none yet.
     pub(crate) fn room(&self, reader: usize) -> Option<usize> {
-        if self.closed || self.error.is_some() {
+        if self.closed || self.error.is_some() || self.assembled == self.limits.batches {
             return Some(0);
         }
         let room = self.held_max().saturating_sub(self.readers[reader].ready.len());
         (room > 0).then_some(room)
     }
 
-    /// The reader brings samples and says what they cost it.
-    pub(crate) fn put(&mut self, now: u64, reader: usize, samples: &[Sample], cost: Spent) {
+    /// The reader brings samples and says what they cost it; whether anybody else waits for that.
+    pub(crate) fn put(&mut self, now: u64, reader: usize, samples: &[Sample], cost: Spent) -> Wake {
+        let most = self.held_max();
+        let full: Vec<bool> = self.readers.iter().map(|side| side.ready.len() >= most).collect();
+        let before = self.assembled;
         let side = &mut self.readers[reader];
         side.ready.extend(samples);
         side.spent.batch_no += cost.batch_no;
         side.spent.storage_ns += cost.storage_ns;
         side.spent.busy_ns += cost.busy_ns;
         self.advance(now, reader);
+        let mut sides = full.iter().zip(&self.readers);
+        let room = sides.any(|(&full, side)| full && side.ready.len() < most);
+        match self.assembled > before || room {
+            true => Wake::All,
+            false => Wake::Nobody,
+        }
     }
 
     /// The reader has nothing more to read.

@@ -8,13 +8,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use feedline_clock::{Clock, Monitor};
 use feedline_store::{Meter, Progress, Spent};
 
 use crate::batch::{Batches, Delivered};
 use crate::data_set::{DataSet, LoadError, Preprocess};
-use crate::pipeline::{Limits, Pipeline, Sample};
+use crate::pipeline::{Limits, Pipeline, Sample, Wake};
 use crate::share::EpochShare;
 use crate::shuffle_buffer::ShuffleBuffer;
 use crate::worker::Worker;
@@ -58,6 +59,7 @@ pub struct StreamLoader {
     clock: Clock,
     readers: Vec<Worker>,
     parsers: Vec<Preprocess>,
+    stop: Arc<AtomicBool>,
 }
 
 impl StreamLoader {
@@ -72,7 +74,10 @@ impl StreamLoader {
         mut preprocess: impl FnMut(u32) -> Option<Preprocess>,
     ) -> Self {
         let mut data = data.clone();
-        data.reading.kept_files = data.reading.kept_files.max(1);
+        if config.rows == Rows::Files {
+            // The file that a reader is at.
+            data.reading.kept_files = data.reading.kept_files.max(1);
+        }
         let own_work = config.rows == Rows::Places;
         let readers = (0..config.readers)
             .map(|number| {
@@ -85,7 +90,7 @@ impl StreamLoader {
             true => Vec::new(),
             false => (0..config.parsers).map_while(preprocess).collect(),
         };
-        Self { config, clock: clock.clone(), readers, parsers }
+        Self { config, clock: clock.clone(), readers, parsers, stop: Arc::clone(&data.stop) }
     }
 
     /// Starts an epoch, hands its batches to `consume`, and stops the readers when that returns.
@@ -104,12 +109,12 @@ impl StreamLoader {
         };
         let seed = share.seed.wrapping_add(share.rank.0);
         let shuffle = config.shuffle.map(|size| ShuffleBuffer::new(size as usize, seed));
-        let progress: Vec<_> = self.readers.iter().map(Worker::progress).collect();
+        let watched = self.readers.iter().map(|reader| Watched::new(reader.progress())).collect();
         let pipeline = Monitor::new(&self.clock, Pipeline::new(limits, shuffle));
-        let (clock, pipeline) = (&self.clock, &pipeline);
-        clock.scope(|scope| {
+        let (clock, pipeline, stop) = (&self.clock, &pipeline, &self.stop);
+        let result = clock.scope(|scope| {
             // Made before the first reader: whatever happens from here on closes the pipeline.
-            let mut batches = StreamBatches { clock, pipeline, progress, left: share.batches };
+            let mut batches = StreamBatches { clock, pipeline, watched, left: share.batches };
             let count = self.readers.len();
             for (number, worker) in self.readers.iter_mut().enumerate() {
                 let row = Row { rows: config, share, reader: number as u64, readers: count as u64 };
@@ -124,7 +129,7 @@ impl StreamLoader {
             }
             for (number, work) in self.parsers.iter_mut().enumerate() {
                 let started = scope.spawn(format!("parser-{number}"), move || {
-                    parse(clock, pipeline, work, config.batch);
+                    parse(clock, pipeline, work, (config.batch, stop));
                 });
                 if let Err(source) = started {
                     let error = LoadError::NoThread { reader: number, source };
@@ -133,7 +138,9 @@ impl StreamLoader {
                 }
             }
             consume(&mut batches)
-        })
+        });
+        self.readers.iter_mut().for_each(Worker::end_epoch);
+        result
     }
 
     /// What the readers asked of the store since the loader was made.
@@ -236,18 +243,29 @@ fn read_row(
             }
         }
         let now = clock.now();
-        pipeline.update(|pipeline| pipeline.put(now, number, &block, cost));
+        if pipeline.with(|pipeline| pipeline.put(now, number, &block, cost)) == Wake::All {
+            pipeline.update(|_| ());
+        }
     }
     let now = clock.now();
     pipeline.update(|pipeline| pipeline.finish(now, number));
 }
 
 /// Works on batches as long as there are some.
-fn parse(clock: &Clock, pipeline: &Monitor<Pipeline>, work: &mut Preprocess, batch: u64) {
+fn parse(
+    clock: &Clock,
+    pipeline: &Monitor<Pipeline>,
+    work: &mut Preprocess,
+    (batch, stop): (u64, &AtomicBool),
+) {
     while let Some(number) = pipeline.wait_for(Pipeline::parse_next) {
-        let pause_ns: u64 = (0..batch).map(|_| work()).sum();
+        let pause = catch_unwind(AssertUnwindSafe(|| (0..batch).map(|_| work()).sum()));
+        let Ok(pause_ns) = pause else {
+            let error = LoadError::Panicked { batch: number };
+            return pipeline.update(|pipeline| pipeline.fail(error));
+        };
         if pause_ns > 0 {
-            clock.sleep(pause_ns);
+            clock.sleep_unless(pause_ns, stop);
         }
         let now = clock.now();
         pipeline.update(|pipeline| pipeline.parsed(now, number));
@@ -258,7 +276,7 @@ fn parse(clock: &Clock, pipeline: &Monitor<Pipeline>, work: &mut Preprocess, bat
 struct StreamBatches<'a> {
     clock: &'a Clock,
     pipeline: &'a Monitor<Pipeline>,
-    progress: Vec<Arc<Progress>>,
+    watched: Vec<Watched>,
     left: u64,
 }
 
@@ -271,10 +289,9 @@ impl Batches for StreamBatches<'_> {
         let begin = self.clock.now();
         let before: Vec<Spent> = self.pipeline.update(|pipeline| {
             pipeline.ask(begin);
-            let spent = |(number, progress): (usize, &Arc<Progress>)| {
-                up_to(begin, pipeline.spent(number), progress)
-            };
-            self.progress.iter().enumerate().map(spent).collect()
+            let spent =
+                |(number, reader): (usize, &Watched)| reader.up_to(begin, pipeline.spent(number));
+            self.watched.iter().enumerate().map(spent).collect()
         });
         let taken = self.pipeline.wait_for(|pipeline| {
             let now = self.clock.now();
@@ -286,16 +303,30 @@ impl Batches for StreamBatches<'_> {
     }
 }
 
-/// What a reader has spent up to `now`: on finished samples, and on the one it is at.
-fn up_to(now: u64, finished: Spent, progress: &Progress) -> Spent {
-    let current = progress.snapshot(now);
-    if current.batch_no <= finished.batch_no {
-        return finished;
+/// A reader's account, and how many samples it had begun before this epoch.
+struct Watched {
+    progress: Arc<Progress>,
+    before: u64,
+}
+
+impl Watched {
+    fn new(progress: Arc<Progress>) -> Self {
+        let before = progress.snapshot(0).batch_no;
+        Self { progress, before }
     }
-    Spent {
-        storage_ns: finished.storage_ns + current.storage_ns,
-        busy_ns: finished.busy_ns + current.busy_ns,
-        ..finished
+
+    /// What the reader has spent in this epoch up to `now`: on samples that it has handed over, and
+    /// on the one that it is at. Small ones that it still holds back are not known yet.
+    fn up_to(&self, now: u64, finished: Spent) -> Spent {
+        let current = self.progress.snapshot(now);
+        if current.batch_no - self.before <= finished.batch_no {
+            return finished;
+        }
+        Spent {
+            storage_ns: finished.storage_ns + current.storage_ns,
+            busy_ns: finished.busy_ns + current.busy_ns,
+            ..finished
+        }
     }
 }
 

@@ -3,8 +3,9 @@
 //!
 //! Workers are threads. Without workers the consumer reads, one sample after the other, when it asks
 //! for a batch. tf.data over a generator a thread (what DLIO makes of formats other than TFRecord) is
-//! the same machine with another deal: each thread walks through a block of its own. Memory is bounded by the outstanding batches' bookkeeping and one buffer a worker:
-//! the bytes of a sample are read, checked and dropped, as the readers that this emulates do.
+//! the same machine with another deal: each thread walks through a block of its own. Memory is bounded
+//! by the outstanding batches' bookkeeping and one buffer a worker: the bytes of a sample are read,
+//! checked and dropped, as the readers that this emulates do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -101,11 +102,13 @@ impl TorchLoader {
         let dealt = Dealt { share, config: self.config };
         if self.config.workers == 0 {
             let source = Supply::Inline { worker: &mut self.workers[0], dealt };
-            return consume(&mut TorchBatches { clock: &self.clock, next: 0, source, share });
+            let result = consume(&mut TorchBatches { clock: &self.clock, next: 0, source, share });
+            self.workers[0].end_epoch();
+            return result;
         }
         let watched: Vec<_> = self.workers.iter().map(|w| Watched::new(w.progress())).collect();
         let queue = Monitor::new(&self.clock, Queue::new(self.config.outstanding()));
-        self.clock.scope(|scope| {
+        let result = self.clock.scope(|scope| {
             let count = self.workers.len();
             // Made before the first worker: whatever happens from here on closes the queue.
             let source = Supply::Workers { queue: &queue, workers: &watched };
@@ -123,7 +126,9 @@ impl TorchLoader {
                 }
             }
             consume(&mut batches)
-        })
+        });
+        self.workers.iter_mut().for_each(Worker::end_epoch);
+        result
     }
 
     /// What the workers asked of the store since the loader was made.

@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use feedline_clock::Clock;
-use feedline_formats::Scratch;
-use feedline_store::{DIRECT_READ_BYTES, Meter, Metered, Progress, Store};
+use feedline_formats::{Piece, Scratch};
+use feedline_store::{AlignedBuf, BLOCK_BYTES, DIRECT_READ_BYTES, Meter, Metered, Progress, Store};
 
 use crate::batch::{Delivered, Wait};
-use crate::data_set::{DataSet, LoadError, Preprocess, ReadModel};
+use crate::data_set::{DataSet, KeptFor, LoadError, Preprocess, ReadModel};
 use crate::deep::Deep;
 use crate::handles::Handles;
 use crate::{EpochOrder, SampleId};
 
 /// Room for one piece of a sample, or for what a format must see at once to find it.
 const SCRATCH_BYTES: usize = DIRECT_READ_BYTES;
+
+/// Room beside a piece for what is left of its first and last blocks, twice.
+const SPARE_BYTES: usize = 4 * BLOCK_BYTES;
 
 /// A batch that was read, and what that took.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,7 +75,9 @@ impl Worker {
                 ReadModel::Framework => None,
                 ReadModel::Deep { depth } => Some(Deep::new(depth)),
             },
-            scratch: Scratch::new(SCRATCH_BYTES.max(piece)),
+            scratch: Scratch::with_memory(SCRATCH_BYTES.max(piece) + SPARE_BYTES, |len| {
+                Piece::of(AlignedBuf::new(len))
+            }),
             key: String::new(),
             data,
         }
@@ -91,26 +96,37 @@ impl Worker {
         Arc::clone(&self.progress)
     }
 
-    /// Reads batch `k`, the samples of `places`.
-    pub(crate) fn read_batch(&mut self, k: u64, places: Places<'_>) -> Result<Batch, LoadError> {
-        self.progress.begin_batch(self.clock.now());
-        let samples = (places.first..places.first + places.count).map(|p| places.order.sample(p));
-        let sample_bytes = match self.deep.is_some() {
-            true => self.move_bytes(k, samples)?,
-            false => self.read_samples(samples)?,
-        };
-        Ok(self.finish(places.count, sample_bytes))
+    /// Closes what is kept for an epoch only. Before the next one: maps that are still there would
+    /// hold pages in memory that are to be dropped.
+    pub(crate) fn end_epoch(&mut self) {
+        if self.data.reading.kept_for == KeptFor::Epoch {
+            self.handles.clear();
+        }
     }
 
-    /// Reads one sample as a batch of its own.
+    /// Reads batch `k`, the samples of `places`.
+    pub(crate) fn read_batch(&mut self, k: u64, places: Places<'_>) -> Result<Batch, LoadError> {
+        let samples = (places.first..places.first + places.count).map(|p| places.order.sample(p));
+        self.read_all(k, places.count, samples)
+    }
+
+    /// Reads one sample of batch `k` as a batch of its own.
     pub(crate) fn read_one(&mut self, k: u64, sample: SampleId) -> Result<Batch, LoadError> {
+        self.read_all(k, 1, std::iter::once(sample))
+    }
+
+    fn read_all(
+        &mut self,
+        k: u64,
+        count: u64,
+        samples: impl Iterator<Item = SampleId>,
+    ) -> Result<Batch, LoadError> {
         self.progress.begin_batch(self.clock.now());
-        let samples = std::iter::once(sample);
         let sample_bytes = match self.deep.is_some() {
             true => self.move_bytes(k, samples)?,
             false => self.read_samples(samples)?,
         };
-        Ok(self.finish(1, sample_bytes))
+        Ok(self.finish(count, sample_bytes))
     }
 
     fn finish(&mut self, samples: u64, sample_bytes: u64) -> Batch {

@@ -105,6 +105,10 @@ impl<S: Store> Store for Failing<S> {
         self.inner.locate(key)
     }
 
+    fn block_bytes(&self) -> usize {
+        self.inner.block_bytes()
+    }
+
     fn read_bytes(&self) -> usize {
         self.inner.read_bytes()
     }

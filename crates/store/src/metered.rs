@@ -123,6 +123,10 @@ impl<S: Store> Store for Metered<S> {
         self.inner.locate(key)
     }
 
+    fn block_bytes(&self) -> usize {
+        self.inner.block_bytes()
+    }
+
     fn read_bytes(&self) -> usize {
         self.inner.read_bytes()
     }

@@ -14,8 +14,8 @@ use crate::ring::RingPool;
 use crate::ring_queue::RingQueue;
 use crate::source::{BufferedFile, Source, failed};
 use crate::{
-    BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Op, ReadQueue,
-    Resident, Store, StoreError, Upload, key, os,
+    BLOCK_BYTES, BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Op,
+    ReadQueue, Resident, Store, StoreError, Upload, key, os,
 };
 
 /// How files are read and written.
@@ -249,6 +249,10 @@ impl Store for Posix {
 
     fn locate(&self, key: &str) -> String {
         self.below_root(key).display().to_string()
+    }
+
+    fn block_bytes(&self) -> usize {
+        if self.is_direct() { BLOCK_BYTES } else { 1 }
     }
 
     fn read_bytes(&self) -> usize {

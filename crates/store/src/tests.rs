@@ -328,7 +328,7 @@ fn repeated() -> Repeated {
     let object = |suffix: &str, bytes: &[u8]| (suffix.to_owned(), Arc::from(bytes));
     Repeated::new([
         object(".npz", b"short"),
-        object("big.npz", &vec![9; 300_000]),
+        object("big.npz", &vec![9; 2_100_000]),
         object(".jpg", b"one"),
         object(".jpg", b"three"),
     ])
@@ -345,7 +345,7 @@ fn a_repeated_store_answers_by_suffix() {
     };
     assert_eq!(read("train/img_000001.npz"), b"short");
     assert_eq!(read("./train//img_000001.npz"), b"short");
-    assert_eq!(read("a_big.npz"), vec![9; 300_000], "the longest suffix counts");
+    assert_eq!(read("a_big.npz"), vec![9; 2_100_000], "the longest suffix counts");
     let lengths: Vec<usize> = (0..1000).map(|i| read(&format!("img_{i:04}.jpg")).len()).collect();
     let ones = lengths.iter().filter(|&&len| len == 3).count();
     assert!((400..600).contains(&ones), "{ones} of 1000 keys have the first object");
@@ -392,15 +392,15 @@ fn a_repeated_queue_copies_in_pieces() {
         let Ended::Well { bytes } = ended else { return calls.push((op, None)) };
         calls.push((op, Some(bytes)));
     };
-    assert_eq!(queue.read(&extents[..3], &mut note).unwrap(), 299_990 + 7 + 5);
+    assert_eq!(queue.read(&extents[..3], &mut note).unwrap(), 2_099_990 + 7 + 5);
     let error = queue.read(&extents[3..], &mut note).unwrap_err();
     assert!(matches!(error, StoreError::Short { offset: 1, wanted: 5, found: 4, .. }), "{error:?}");
     let expected = [
         (Op::Open, Some(0)),
         (Op::Stat, Some(0)),
-        (Op::Read, Some(131_072)),
-        (Op::Read, Some(131_072)),
-        (Op::Read, Some(37_846)),
+        (Op::Read, Some(1 << 20)),
+        (Op::Read, Some(1 << 20)),
+        (Op::Read, Some(2_838)),
         (Op::Read, Some(7)),
         (Op::Open, Some(0)),
         (Op::Read, Some(5)),

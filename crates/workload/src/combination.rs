@@ -14,6 +14,11 @@ const BLOCK_BYTES: u64 = 4096;
 /// Sizes of a read call.
 const TRANSFER_BYTES: std::ops::RangeInclusive<u64> = 512..=256 << 20;
 
+/// Memory of one reader's reads under way.
+const MOST_IN_FLIGHT_BYTES: u64 = 4 << 30;
+/// Bytes of a read call when the workload does not say.
+const USUAL_TRANSFER_BYTES: u64 = 1 << 20;
+
 /// Two settings that exclude each other, if both hold.
 struct Rule {
     broken: bool,
@@ -27,8 +32,14 @@ struct Rule {
 pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     let reader = &workload.reader;
     let rules = loader_rules(workload).into_iter().chain(reading_rules(workload));
-    if let Some(Rule { first, second, reason, hint, .. }) = rules.into_iter().find(|r| r.broken) {
+    let rules = rules.chain(stream_rules(workload));
+    if let Some(Rule { first, second, reason, hint, .. }) = { rules }.find(|rule| rule.broken) {
         return Err(WorkloadError::Combination { first, second, reason, hint });
+    }
+    let piece = reader.transfer_size.unwrap_or(USUAL_TRANSFER_BYTES);
+    let in_flight = piece.saturating_mul(u64::from(reader.queue_depth));
+    if reader.read_model == ReadModel::Deep && in_flight > MOST_IN_FLIGHT_BYTES {
+        return Err(WorkloadError::InFlightBytes { depth: reader.queue_depth, piece });
     }
     match reader.transfer_size {
         Some(found) if !TRANSFER_BYTES.contains(&found) => {
@@ -42,8 +53,11 @@ pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
 }
 
 /// Formats that a loader cannot read.
-fn loader_rules(workload: &Workload) -> [Rule; 2] {
-    let (format, loader) = (workload.dataset.format, workload.reader.data_loader);
+fn loader_rules(workload: &Workload) -> [Rule; 4] {
+    let reader = &workload.reader;
+    let (format, loader) = (workload.dataset.format, reader.data_loader);
+    let dali = matches!(loader, DataLoader::Dali | DataLoader::NativeDali);
+    let inline = loader == DataLoader::Pytorch && reader.read_threads == 0;
     let rule = |broken, reason, hint| Rule {
         broken,
         first: format!("reader.data_loader: {loader}"),
@@ -62,76 +76,97 @@ fn loader_rules(workload: &Workload) -> [Rule; 2] {
             "DALI has its own readers for npy, jpeg, png and tfrecord only",
             "use `reader.data_loader=dali`",
         ),
+        Rule {
+            broken: dali && reader.read_model == ReadModel::Deep,
+            first: "reader.read_model: deep".to_owned(),
+            second: format!("reader.data_loader: {loader}"),
+            reason: "its readers take one sample at a time",
+            hint: "use `reader.read_model=framework`",
+        },
+        Rule {
+            broken: inline && format.is_streamed(),
+            first: "reader.read_threads: 0".to_owned(),
+            second: format!("dataset.format: {format}"),
+            reason: "records in a row need a reader that is ahead of the trainer",
+            hint: "use `reader.read_threads=1`",
+        },
     ]
 }
 
-/// Ways of reading that do not go together, or not with the format.
-fn reading_rules(workload: &Workload) -> [Rule; 7] {
-    let reader = &workload.reader;
-    let format = workload.dataset.format;
+/// A rule of two keys.
+fn rule(
+    broken: bool,
+    (first, second): (&str, &str),
+    reason: &'static str,
+    hint: &'static str,
+) -> Rule {
+    Rule { broken, first: first.to_owned(), second: second.to_owned(), reason, hint }
+}
+
+const DEEP: &str = "reader.read_model: deep";
+const MEMORY: &str = "reader.read_type: memory";
+const USE_FRAMEWORK: &str = "use `reader.read_model=framework`";
+const USE_ON_DEMAND: &str = "use `reader.read_type=on_demand`";
+
+/// Ways of reading that do not go together.
+fn reading_rules(workload: &Workload) -> [Rule; 4] {
+    let (reader, format) = (&workload.reader, workload.dataset.format);
     let deep = reader.read_model == ReadModel::Deep;
-    let memory = reader.read_type == ReadType::Memory;
-    let (mapped, streamed) = (reader.maps(format), format.is_streamed());
-    let of_format = format!("dataset.format: {format}");
+    let mapped = reader.maps(format);
     let of_map = match reader.io_engine {
         IoEngine::Mmap => "reader.io_engine: mmap".to_owned(),
-        _ if format == Format::MmapIndexedBinary => of_format.clone(),
+        _ if format == Format::MmapIndexedBinary => format!("dataset.format: {format}"),
         _ => format!("reader.data_loader: {}", reader.data_loader),
     };
-    let rule = |broken, first: &str, second: &str, reason, hint| {
-        let (first, second) = (first.to_owned(), second.to_owned());
-        Rule { broken, first, second, reason, hint }
-    };
-    let (deep_key, memory_key) = ("reader.read_model: deep", "reader.read_type: memory");
-    let (framework_hint, demand_hint) =
-        ("use `reader.read_model=framework`", "use `reader.read_type=on_demand`");
     [
         rule(
             mapped && reader.odirect,
-            "reader.odirect: true",
-            &of_map,
+            ("reader.odirect: true", &of_map),
             "a memory map goes through the page cache",
             "use `reader.io_engine=sync` or `reader.io_engine=io_uring`",
         ),
         rule(
             mapped && deep,
-            deep_key,
-            &of_map,
+            (DEEP, &of_map),
             "pages of a memory map are read one after the other",
             "use `reader.io_engine=io_uring`",
         ),
         rule(
-            deep && streamed,
-            deep_key,
-            &of_format,
-            "records are found by reading the file from its front",
-            framework_hint,
-        ),
-        rule(
             deep && reader.data_loader == DataLoader::Synthetic,
-            deep_key,
-            "reader.data_loader: synthetic",
+            (DEEP, "reader.data_loader: synthetic"),
             "this loader reads nothing",
-            framework_hint,
+            USE_FRAMEWORK,
         ),
         rule(
-            deep && memory,
-            deep_key,
-            memory_key,
+            deep && reader.read_type == ReadType::Memory,
+            (DEEP, MEMORY),
             "what is kept are decoded samples, and the deep model decodes nothing",
-            demand_hint,
+            USE_ON_DEMAND,
+        ),
+    ]
+}
+
+/// What cannot be had of formats that are read in a row.
+fn stream_rules(workload: &Workload) -> [Rule; 3] {
+    let (reader, format) = (&workload.reader, workload.dataset.format);
+    let of_format = format!("dataset.format: {format}");
+    let streamed = format.is_streamed();
+    [
+        rule(
+            streamed && reader.read_model == ReadModel::Deep,
+            (DEEP, &of_format),
+            "records are found by reading the file from its front",
+            USE_FRAMEWORK,
         ),
         rule(
-            memory && streamed,
-            memory_key,
-            &of_format,
+            streamed && reader.read_type == ReadType::Memory,
+            (MEMORY, &of_format),
             "records are passed on as they come, none is kept",
-            demand_hint,
+            USE_ON_DEMAND,
         ),
         rule(
-            reader.sample_order == SampleOrder::Permuted && streamed,
-            "reader.sample_order: permuted",
-            &of_format,
+            streamed && reader.sample_order == SampleOrder::Permuted,
+            ("reader.sample_order: permuted", &of_format),
             "records are read in the order of the file",
             "use `reader.file_shuffle=seed` and `reader.sample_shuffle=seed` (a shuffle buffer)",
         ),
@@ -152,7 +187,8 @@ pub(crate) fn remarks(workload: &Workload) -> Vec<WarningKind> {
         return kinds;
     }
     let deep = reader.read_model == ReadModel::Deep;
-    let buffered = dataset.format.is_streamed() || reader.data_loader == DataLoader::NativeDali;
+    let buffered = workload.has_shuffle_buffer();
+    let parsed = dataset.format.is_streamed() && reader.data_loader == DataLoader::Tensorflow;
     let idle = [
         (
             !deep && reader.queue_depth != usual.queue_depth,
@@ -177,10 +213,9 @@ pub(crate) fn remarks(workload: &Workload) -> Vec<WarningKind> {
             "`reader.sample_shuffle`",
         ),
         (
-            !dataset.format.is_streamed()
-                && reader.computation_threads != usual.computation_threads,
+            !parsed && reader.computation_threads != usual.computation_threads,
             "reader.computation_threads",
-            "a streamed format (tfrecord, webdataset)",
+            "a streamed format (tfrecord, webdataset) and the loader tensorflow",
         ),
     ];
     let idle = idle.into_iter().filter(|(idle, ..)| *idle);

@@ -168,6 +168,11 @@ pub enum WorkloadError {
     /// A read call of a size that no reader has a buffer for.
     #[error("`reader.transfer_size` must be from 512 to 268435456, found {found}")]
     TransferSize { found: u64 },
+    /// Buffers that no machine should be asked for.
+    #[error(
+        "`reader.queue_depth` {depth} reads of {piece} bytes are more than 4 GiB of memory a reader"
+    )]
+    InFlightBytes { depth: u32, piece: u64 },
     /// Direct reads want whole blocks.
     #[error(
         "`reader.transfer_size` must be a multiple of 4096 with `reader.odirect`, found {found}"

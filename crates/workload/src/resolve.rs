@@ -235,7 +235,7 @@ fn reader(
     sections.positive("reader.batch_size", &mut out.batch_size)?;
     sections.positive("reader.batch_size_eval", &mut out.batch_size_eval)?;
     sections.whole("reader.read_threads", 0..=MOST_THREADS, &mut out.read_threads)?;
-    sections.count("reader.computation_threads", &mut out.computation_threads)?;
+    sections.whole("reader.computation_threads", 0..=MOST_THREADS, &mut out.computation_threads)?;
     sections.whole("reader.prefetch_size", 0..=MOST_PREFETCH, &mut out.prefetch_size)?;
     sections.keyword("reader.file_shuffle", &mut out.file_shuffle)?;
     sections.keyword("reader.sample_shuffle", &mut out.sample_shuffle)?;

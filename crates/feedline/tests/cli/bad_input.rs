@@ -226,8 +226,9 @@ fn what_cannot_be_run_yet_is_refused_before_anything_is_written() {
          can be read (local_fs)\n",
     );
     refused(
-        &["--generate", "--set", "dataset.format=hdf5"],
-        "error: `dataset.format: hdf5` cannot be run yet; formats: npz, npy, synthetic\n",
+        &["--generate", "--set", "reader.data_loader=custom"],
+        "error: `reader.data_loader: custom` cannot be run yet; the loaders pytorch, tensorflow, \
+         dali, native_dali and synthetic are emulated\n",
     );
 }
 

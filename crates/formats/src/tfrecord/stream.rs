@@ -1,7 +1,7 @@
 //! A file that is read front to back through a buffer of its own.
 
 use crate::scratch::Piece;
-use crate::{DecodeError, Source};
+use crate::{DecodeError, Scratch, Source};
 
 /// What a look at a far header reads: storage gives no less than a page anyway.
 const LOOK_BYTES: u64 = 4096;
@@ -17,13 +17,13 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// A buffer for pieces of the size that the source likes, though not of more than `most` bytes
-    /// or the whole file.
-    pub(super) fn open(source: &mut dyn Source, most: usize) -> Result<Stream, DecodeError> {
+    /// A buffer for pieces of the size that the source likes, though not of more than the reader's
+    /// own buffer or the whole file.
+    pub(super) fn open(source: &mut dyn Source, scratch: &Scratch) -> Result<Stream, DecodeError> {
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
-        let piece = source.piece_bytes().min(most).max(1);
+        let piece = source.piece_bytes().min(scratch.piece.len()).max(1);
         let room = usize::try_from(len).map_or(piece, |len| len.min(piece));
-        let buffer = Piece::new(room);
+        let buffer = scratch.another(room);
         Ok(Stream { buffer, start: 0, filled: 0, piece: piece as u64, len })
     }
 

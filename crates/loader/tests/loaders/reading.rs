@@ -2,8 +2,8 @@
 
 use feedline_clock::Clock;
 use feedline_loader::{
-    DataSet, Deal, EpochOrder, LoadError, ReadModel, Reading, SampleSpace, Shuffle, TorchConfig,
-    TorchLoader,
+    DataSet, Deal, EpochOrder, KeptFor, LoadError, ReadModel, Reading, SampleSpace, Shuffle,
+    TorchConfig, TorchLoader,
 };
 use feedline_store::Op;
 
@@ -12,7 +12,7 @@ use crate::bed::{S, npy_files, record_files, share};
 const CONFIG: TorchConfig = TorchConfig { workers: 1, prefetch: 1, batch: 4, deal: Deal::InTurn };
 
 fn with(data: DataSet, model: ReadModel, kept_files: usize) -> DataSet {
-    DataSet { reading: Reading { model, kept_files }, ..data }
+    DataSet { reading: Reading { model, kept_files, kept_for: KeptFor::Run }, ..data }
 }
 
 /// Opens and reads of `epochs` epochs over all samples.
@@ -48,6 +48,46 @@ fn q13_files_that_are_read_whole_are_read_once_when_they_are_kept() {
     assert_eq!(calls(&clock, &data(4), space, 3), (4, 4));
     // Three of four are kept, and the one not used for longest goes: the next to be read.
     assert_eq!(calls(&clock, &data(3), space, 3), (12, 12));
+}
+
+#[test]
+fn what_is_kept_for_an_epoch_is_read_again_in_the_next() {
+    // One worker and one file that it keeps: without the end of the epoch the second one would
+    // read nothing.
+    let clock = Clock::simulated();
+    let space = SampleSpace { files: 1, per_file: 4 };
+    let (data, _) = npy_files(&clock, 1, |_| 0);
+    let reading = |kept_for| Reading { model: ReadModel::Framework, kept_files: 1, kept_for };
+    let epoch = DataSet { reading: reading(KeptFor::Epoch), ..data.clone() };
+    let order = EpochOrder::new(SampleSpace { per_file: 1, ..space }, Shuffle::None, 0);
+    let opens = |data: &DataSet| {
+        let config = TorchConfig { batch: 1, ..CONFIG };
+        let mut loader = TorchLoader::new(&clock, data, config, |_| Box::new(|| 0));
+        for _ in 0..3 {
+            loader.epoch(share(&order, 0, 1), |batches| {
+                batches.next_batch().unwrap().unwrap();
+            });
+        }
+        loader.meter().op(Op::Open).calls
+    };
+    assert_eq!(opens(&epoch), 3);
+    assert_eq!(opens(&DataSet { reading: reading(KeptFor::Run), ..data }), 1);
+}
+
+#[test]
+fn a_kept_file_still_has_no_more_samples_than_it_has() {
+    let clock = Clock::simulated();
+    let (data, _) = npy_files(&clock, 1, |_| 0);
+    let data = with(data, ReadModel::Framework, 1);
+    let order = EpochOrder::new(SampleSpace { files: 1, per_file: 2 }, Shuffle::None, 0);
+    let config = TorchConfig { batch: 1, ..CONFIG };
+    let mut loader = TorchLoader::new(&clock, &data, config, |_| Box::new(|| 0));
+    let error = loader.epoch(share(&order, 0, 2), |batches| {
+        batches.next_batch().unwrap().unwrap();
+        batches.next_batch().unwrap_err()
+    });
+    let LoadError::Sample { index: 1, source, .. } = error else { panic!("{error}") };
+    assert!(source.to_string().starts_with("sample 1 asked for, file has 1"), "{source}");
 }
 
 #[test]

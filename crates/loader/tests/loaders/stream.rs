@@ -170,6 +170,58 @@ fn a_wait_is_split_at_the_reader_that_comes_last_and_the_parse_step() {
 }
 
 #[test]
+fn waits_of_later_epochs_are_split_like_those_of_the_first() {
+    // Two seconds of storage for each of two records, nothing else; in every epoch the first wait is
+    // 2 s of storage and so is the second.
+    let clock = Clock::simulated();
+    let data = record_files(&clock, 1, 2, 2 * S);
+    let order = order(1, 2, Shuffle::None);
+    let mut stream = loader(&clock, &data, PLAIN);
+    for epoch in 0..3 {
+        let waits: Vec<(u64, u64)> = stream.epoch(share(&order, 0, 2), |batches| {
+            all(batches).iter().map(|b| (b.wait.storage_ns / S, b.wait.worker_ns)).collect()
+        });
+        assert_eq!(waits, [(2, 0), (2, 0)], "epoch {epoch}");
+    }
+}
+
+#[test]
+fn dali_on_demand_opens_the_file_for_every_sample() {
+    let clock = Clock::simulated();
+    let data = record_files(&clock, 2, 4, 0);
+    let order = order(2, 4, Shuffle::None);
+    let config = StreamConfig { batch: 4, rows: Rows::Places, ..PLAIN };
+    let mut stream = loader(&clock, &data, config);
+    stream.epoch(share(&order, 0, 2), |batches| all(batches).len());
+    assert_eq!(stream.meter().op(Op::Open).calls, 8);
+}
+
+#[test]
+fn nothing_is_read_behind_the_last_batch() {
+    let clock = Clock::simulated();
+    let data = record_files(&clock, 1, 100, 0);
+    let order = order(1, 100, Shuffle::None);
+    let mut stream = loader(&clock, &data, PLAIN);
+    stream.epoch(share(&order, 0, 3), |batches| {
+        assert_eq!(all(batches).len(), 3);
+        clock.sleep(S);
+    });
+    // Two more were held ready while the third was asked for.
+    assert!(stream.meter().op(Op::Read).calls <= 5);
+}
+
+#[test]
+fn a_panicking_parser_ends_the_epoch_instead_of_hanging() {
+    let clock = Clock::real();
+    let data = record_files(&clock, 1, 4, 0);
+    let work = |_| Some(Box::new(|| -> u64 { panic!("on purpose") }) as Preprocess);
+    let mut stream = StreamLoader::new(&clock, &data, PLAIN, work);
+    let order = order(1, 4, Shuffle::None);
+    let error = stream.epoch(share(&order, 0, 4), |batches| batches.next_batch().unwrap_err());
+    assert_eq!(error.to_string(), "the reader of batch 0 panicked");
+}
+
+#[test]
 fn parsers_work_on_several_batches_at_a_time() {
     // Reading costs nothing, parsing a batch 3 s; with three parsers three batches are ready at 3 s,
     // and the next three are begun as the consumer takes them: six batches in 6 s.

@@ -3,7 +3,7 @@
 use super::checkpoint::Checkpoint;
 use super::dataset::Dataset;
 use super::model::Model;
-use super::reader::Reader;
+use super::reader::{DataLoader, Reader};
 use super::storage::Storage;
 use super::train::{Evaluation, Train};
 use crate::keyword::keyword_enum;
@@ -38,6 +38,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Whether shuffled samples go through a buffer, behind readers that go on in their order.
+    pub fn has_shuffle_buffer(&self) -> bool {
+        self.dataset.format.is_streamed() || self.reader.data_loader == DataLoader::NativeDali
+    }
+
     /// Whether the run makes the data set and stops.
     pub fn generate_only(&self) -> bool {
         self.workflow.generate_only()

@@ -195,7 +195,27 @@ fn ways_of_reading_that_exclude_each_other_are_refused_in_words() {
         "DALI has its own readers for npy, jpeg, png and tfrecord only",
         "use `reader.data_loader=dali`",
     );
+    check(
+        "npz",
+        "read_model: deep, data_loader: dali",
+        "`reader.read_model: deep` cannot go with `reader.data_loader: dali`",
+        "its readers take one sample at a time",
+        "use `reader.read_model=framework`",
+    );
+    check(
+        "webdataset",
+        "read_threads: 0",
+        "`reader.read_threads: 0` cannot go with `dataset.format: webdataset`",
+        "records in a row need a reader that is ahead of the trainer",
+        "use `reader.read_threads=1`",
+    );
     sound(&reading("hdf5", "read_model: deep, io_engine: io_uring, odirect: True"), 1);
+    unsound(
+        &reading("npz", "read_model: deep, queue_depth: 1024, transfer_size: 8388608"),
+        1,
+        "`reader.queue_depth` 1024 reads of 8388608 bytes are more than 4 GiB of memory a reader",
+        None,
+    );
 }
 
 #[test]
@@ -231,7 +251,7 @@ fn keys_that_need_another_are_named() {
             "`reader.shuffle_size` has no effect without a streamed format (tfrecord, webdataset) \
              or the loader native_dali",
             "`reader.computation_threads` has no effect without a streamed format (tfrecord, \
-             webdataset)",
+             webdataset) and the loader tensorflow",
         ],
     );
     check_remarks(
