@@ -1,7 +1,8 @@
 //! What an earlier generation left, and how much of it can stay.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
+use feedline_formats::Place;
 use feedline_loader::FileNames as _;
 use feedline_store::{Kind, Store, StoreError};
 
@@ -45,6 +46,25 @@ impl Kept {
         }
     }
 
+    /// Takes a file of `bytes` out again.
+    fn remove(&mut self, index: u64, bytes: u64) {
+        if self.has(index) {
+            let (word, bit) = place(index);
+            self.bits[word] &= !bit;
+            self.totals.files -= 1;
+            self.totals.bytes -= bytes;
+        }
+    }
+
+    /// Every file that is in it.
+    fn indices(&self) -> impl Iterator<Item = u64> + '_ {
+        let of_word = |(word, bits): (usize, &u64)| {
+            let (first, bits) = (64 * word as u64, *bits);
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| first + bit)
+        };
+        self.bits.iter().enumerate().flat_map(of_word)
+    }
+
     fn has(&self, index: u64) -> bool {
         let (word, bit) = place(index);
         self.bits.get(word).is_some_and(|bits| bits & bit != 0)
@@ -75,18 +95,24 @@ impl Generator<'_> {
     /// changes nothing.
     pub(crate) fn look_back(&self) -> Result<Earlier, BenchError> {
         let Some(reader) = ManifestReader::open(self.store)? else { return Ok(Earlier::Unknown) };
-        let kept = Mutex::new(Kept::default());
+        // Files that have their size, and files one of whose companions has not.
+        let found = Mutex::new((Kept::default(), Kept::default()));
         let walk = Walk { clock: self.clock, threads: THREADS, stop: self.stop };
         let head = walk.run(
             reader,
             |head| head.recipe.as_ref() == Some(&self.recipe),
             || (),
             |(), entry| {
-                let Some(index) = self.index_of(&entry.name) else { return Ok(()) };
-                if size_of(self.store, &entry.name)? == Some(entry.sum.bytes) {
-                    kept.lock()
-                        .unwrap_or_else(std::sync::PoisonError::into_inner)
-                        .add(index, entry.sum.bytes);
+                let own = self.index_of(&entry.name);
+                let Some(index) = own.or_else(|| self.companion_of(&entry.name)) else {
+                    return Ok(());
+                };
+                let whole = size_of(self.store, &entry.name)? == Some(entry.sum.bytes);
+                let (kept, spoilt) = &mut *found.lock().unwrap_or_else(PoisonError::into_inner);
+                match own {
+                    Some(_) if whole => kept.add(index, entry.sum.bytes),
+                    None if !whole => spoilt.add(index, 0),
+                    _ => {}
                 }
                 Ok(())
             },
@@ -94,10 +120,13 @@ impl Generator<'_> {
         if head.recipe.as_ref() != Some(&self.recipe) {
             return Ok(Earlier::Unknown);
         }
+        let (mut kept, spoilt) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for index in spoilt.indices() {
+            let size = size_of(self.store, &self.key(index))?.unwrap_or(0);
+            kept.remove(index, size);
+        }
         Ok(match head.complete {
-            true => Earlier::Finished(
-                kept.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner),
-            ),
+            true => Earlier::Finished(kept),
             false => Earlier::Unfinished { replaces: head.replaces },
         })
     }
@@ -107,6 +136,24 @@ impl Generator<'_> {
         let (train, eval) = (&self.plan.train_files, &self.plan.eval_files);
         let after_train = |number| train.total + number;
         train.number_of_key(key).or_else(|| eval.number_of_key(key).map(after_train))
+    }
+
+    /// The place in the list of all files of the data file that `key` goes with, if it is a companion.
+    pub(crate) fn companion_of(&self, key: &str) -> Option<u64> {
+        self.format.companions().iter().find_map(|companion| {
+            let data = key.strip_suffix(companion.suffix)?;
+            match companion.place {
+                Place::Beside => self.index_of(data),
+                Place::IndexFolder => {
+                    let (folder, name) = data.strip_prefix("index/")?.split_once('/')?;
+                    let (train, eval) = (&self.plan.train_files, &self.plan.eval_files);
+                    let mut rules = [(train, 0), (eval, train.total)].into_iter();
+                    let (rule, first) = rules.find(|(rule, _)| rule.folder == folder)?;
+                    let (number, total) = rule.number_of(name)?;
+                    (total == rule.total).then_some(first + number)
+                }
+            }
+        })
     }
 
     pub(crate) fn key(&self, index: u64) -> String {

@@ -250,7 +250,8 @@ pub const METRICS: &[Explanation] = &[
         "MB/s",
         "bytes of samples a second, all ranks",
         "throughput_strict_samples_per_second * mean bytes of the samples that were read / 10^6",
-        "headers and containers are not in it; see storage.read.bytes for all bytes",
+        "headers and containers are not in it, except in the deep model, which moves bytes and does not \
+         know samples; see storage.read.bytes for all bytes",
     ),
     metric("steps", "steps", "steps of one rank in all epochs", "count", "-"),
     metric(

@@ -84,8 +84,6 @@ enum Made {
     Written { bytes: u64 },
     /// It was there; what goes with it was written.
     Kept { file_bytes: u64, bytes: u64 },
-    /// The same, and it has been counted before.
-    Counted { bytes: u64 },
 }
 
 impl Generator<'_> {
@@ -105,7 +103,7 @@ impl Generator<'_> {
             kept_files: kept.files,
             kept_bytes: kept.bytes,
         };
-        let all_there = kept.files == done.files_total && self.format.companions().is_empty();
+        let all_there = kept.files == done.files_total;
         let made = if all_there { Ok(done) } else { self.make(earlier, done) };
         self.observer.phase_ends();
         let Generating { files, bytes, kept_files, kept_bytes, .. } = made?;
@@ -234,7 +232,8 @@ impl Generator<'_> {
         manifest: &mut ManifestWriter<'_>,
     ) -> Result<(), BenchError> {
         previous.read(&mut |_, entry| {
-            if self.index_of(&entry.name).is_some_and(|index| earlier.keeps(index)) {
+            let index = self.index_of(&entry.name).or_else(|| self.companion_of(&entry.name));
+            if index.is_some_and(|index| earlier.keeps(index)) {
                 manifest.add(&entry.name, entry.sum)?;
             }
             Ok(if self.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -273,15 +272,15 @@ impl Generator<'_> {
             }
             let file = self.spec(*next, sizes.next_dims());
             *next += 1;
-            if !work.earlier.keeps(file.index) || !self.format.companions().is_empty() {
+            if !work.earlier.keeps(file.index) {
                 return Some(file);
             }
         }
         None
     }
 
-    /// Makes one file after those that go with it, which are always written: they may be older than
-    /// the file itself (Q19).
+    /// Makes one file after those that go with it, which are always written with it: they may be older
+    /// than the file itself (Q19).
     fn make_file(
         &self,
         file: &FileSpec,
@@ -296,9 +295,6 @@ impl Generator<'_> {
                 .write(&key, buffer, |sink| self.format.encode_companion(companion, file, sink))?;
             lock(&work.manifest).add(&key, sum)?;
             bytes += sum.bytes;
-        }
-        if work.earlier.keeps(file.index) {
-            return Ok(Made::Counted { bytes });
         }
         if let Earlier::Unfinished { replaces } = *work.earlier
             && let Some(sum) = self.still_good(file, &key, replaces, buffer)?
@@ -371,7 +367,6 @@ impl Made {
                 done.kept_bytes += file_bytes;
                 (1, bytes)
             }
-            Self::Counted { bytes } => (0, bytes),
         };
         done.files += files;
         done.bytes += bytes;

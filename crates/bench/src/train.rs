@@ -152,6 +152,10 @@ impl<'a> Trainer<'a> {
         let (rank, ranks) = self.place();
         let share = Share { rank, ranks, files: self.phase.space.files };
         cache::apply(self.job.cache, &self.job.train_data, &share, number)?;
+        if let (Some(data), Some(phase)) = (&self.job.eval_data, &self.job.plan.eval) {
+            let share = Share { rank, ranks, files: phase.space.files };
+            cache::apply(self.job.cache, data, &share, number)?;
+        }
         self.ranks.barrier()?;
         let cached_share = (self.ranks.rank() == 0)
             .then(|| cache::share(&self.job.train_data, self.phase.space.files))

@@ -43,6 +43,13 @@ pub(crate) fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
             "mend the keys named above, or leave --strict out",
         ));
     }
+    if cache_policy(args) == CachePolicy::Warm && request.workload.reader.odirect {
+        return Err(failure::hinted(
+            "--cache warm cannot go with `reader.odirect: true`: direct reads leave the page cache \
+             alone",
+            "use --cache keep, or --set reader.odirect=false",
+        ));
+    }
     if args.dry_run {
         return show::plan(&request);
     }
@@ -243,6 +250,7 @@ pub(crate) fn execute(
     observer: Arc<dyn Observer>,
 ) -> anyhow::Result<Done> {
     let stop = signals::stop()?;
+    feedline_store::allow_open_files().context("cannot look up how many files may be open")?;
     let data: Arc<dyn Store> = Arc::new(data_store(&request)?);
     let checkpoints = Path::new(&request.workload.checkpoint.checkpoint_folder);
     let run = Run {

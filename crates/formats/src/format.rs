@@ -7,9 +7,7 @@ pub const HEAD_BYTES: usize = 4096;
 
 /// The piece in which a file is written and, unless its source likes another size, read.
 ///
-/// NumPy reads an npz in turns of 252 KiB and 4 KiB: as many calls as with pieces of this size, whose
-/// bytes are still in the L2 cache when their checksum is taken (measured: a fifth less CPU time
-/// than pieces of 256 KiB).
+/// Small enough to be in the L2 cache when its checksum is taken.
 pub const PIECE_BYTES: usize = 128 * 1024;
 
 /// A sample format with its options: how a file of it is laid out, how a sample is found in it.

@@ -42,6 +42,7 @@ pub use memory::Memory;
 pub use meter::{Ended, Meter, OpMeter};
 pub use metered::Metered;
 pub use op::Op;
+pub use os::allow_open_files;
 pub use posix::{Mode, Posix};
 pub use progress::{Progress, Spent};
 pub use queue::{Call, Extent, ReadQueue};

@@ -35,6 +35,22 @@ pub(crate) fn prefer_huge_pages(memory: &mut [u8]) {
     unsafe { libc::madvise(memory.as_mut_ptr().cast(), memory.len(), libc::MADV_HUGEPAGE) };
 }
 
+/// Lets this process have as many files open as the system allows it to: readers that keep files open
+/// soon reach the usual 1024.
+pub fn allow_open_files() -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` has room for the answer.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: `limit` is a whole and valid value; a refusal changes nothing and is reported.
+    match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Drops the file's clean pages from the page cache.
 pub(crate) fn drop_pages(file: &File) -> io::Result<()> {
     // SAFETY: takes and returns plain numbers; a length of 0 means up to the end.

@@ -329,7 +329,7 @@ pub(crate) const KEYS: &[Key] = &[
         "reader.transfer_size",
         Whole,
         "null",
-        "Bytes of one read call; by default 128 KiB, and 1 MiB with `odirect`.",
+        "Bytes of one read call, by default 1 MiB; a multiple of 4096 with `odirect`.",
     ),
     used("reader.preprocess_time", Time, "{}", "Emulated work on one sample."),
     used("reader.preprocess_time_stdev", Number, "", "Standard deviation of that work."),
@@ -347,7 +347,7 @@ pub(crate) const KEYS: &[Key] = &[
         "How torch would start its workers.",
         THREADS,
     ),
-    used("reader.odirect", Bool, "false", "Read past the page cache."),
+    used("reader.odirect", Bool, "false", "Read, and generate, past the page cache."),
     used(
         "reader.dont_use_mmap",
         Bool,

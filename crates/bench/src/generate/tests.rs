@@ -296,15 +296,21 @@ fn what_goes_with_a_file_is_there_before_it() {
 }
 
 #[test]
-fn q19_what_goes_with_a_file_is_always_written() {
+fn q19_a_file_whose_companion_is_missing_or_of_another_size_is_made_with_it_again() {
     let store = Memory::new(Clock::real());
     Set::indexed().make(&store).unwrap();
     let all = entries(&store);
+    // A set that is there with all that goes with it stays as it is, its manifest too.
+    let manifest = store.get(MANIFEST_NAME).unwrap();
+    let made = Set::indexed().make(&store).unwrap();
+    assert_eq!(counts(made), (0, 0, 4, 4 * FILE_BYTES));
+    assert_eq!(store.get(MANIFEST_NAME).unwrap(), manifest);
+
     let stale = BESIDE.key(NAMES[0]);
-    store.put(&stale, &b"stale"[..]);
+    store.put(&stale, &b"stale!"[..]);
     store.remove(&APART.key(NAMES[1])).unwrap();
     let made = Set::indexed().make(&store).unwrap();
-    assert_eq!(counts(made), (0, 4 * 10, 4, 4 * FILE_BYTES));
+    assert_eq!(counts(made), (2, 2 * (FILE_BYTES + 10), 2, 2 * FILE_BYTES));
     assert_eq!(entries(&store), all);
     assert_eq!(&*store.get(&stale).unwrap(), b"0.off");
 }

@@ -408,3 +408,12 @@ fn huge_numbers_are_refused_and_do_not_panic() {
         assert_eq!(bed.tree(), [""; 0], "{set}");
     }
 }
+
+#[test]
+fn warming_the_cache_for_direct_reads_is_refused() {
+    refused(
+        &["--generate", "--cache", "warm", "--set", "reader.odirect=true"],
+        "error: --cache warm cannot go with `reader.odirect: true`: direct reads leave the page cache \
+         alone\nhint: use --cache keep, or --set reader.odirect=false\n",
+    );
+}

@@ -54,17 +54,17 @@ impl Settings {
         let conflict = |key, conflict| OptionError::Conflict { format: FORMAT, key, conflict };
         let filter = match options.compression {
             Compression::Gzip if options.level > 9 => {
-                return Err(conflict("compression_level", "must be 0 to 9"));
+                return Err(conflict("dataset.compression_level", "must be 0 to 9"));
             }
             Compression::Gzip => Some(Filter::Gzip(options.level)),
             Compression::Lzf => Some(Filter::Lzf),
             _ => None,
         };
         if !(1..=MOST_DATASETS).contains(&options.datasets) {
-            return Err(conflict("num_dset_per_record", "must be 1 to 65536"));
+            return Err(conflict("dataset.hdf5.num_dset_per_record", "must be 1 to 65536"));
         }
         if options.chunk_dims.contains(&0) {
-            return Err(conflict("chunk_dims", "must not contain 0"));
+            return Err(conflict("dataset.hdf5.chunk_dims", "must not contain 0"));
         }
         Ok(Settings {
             datasets: options.datasets,
@@ -247,7 +247,10 @@ mod tests {
             refusal(chunk(&[1, 7, 5]), &[6, 5]),
             "hdf5: `chunk_dims` [1, 7, 5] exceeds the dataset's [4, 6, 5]"
         );
-        assert_eq!(refusal(chunk(&[1, 0]), &[6]), "format hdf5: `chunk_dims` must not contain 0");
+        assert_eq!(
+            refusal(chunk(&[1, 0]), &[6]),
+            "format hdf5: `dataset.hdf5.chunk_dims` must not contain 0"
+        );
         assert_eq!(
             refusal(chunk(&[1, 1 << 20, 1 << 10]), &[1 << 20, 1 << 10]),
             "hdf5: chunk [1, 1048576, 1024] has 4 GiB or more"
@@ -258,9 +261,12 @@ mod tests {
             "hdf5: samples of [6, 5] exceed `max_shape` [9, 4]"
         );
         let none = Options { datasets: 0, ..Options::default() };
-        assert_eq!(refusal(none, &[6]), "format hdf5: `num_dset_per_record` must be 1 to 65536");
+        assert_eq!(
+            refusal(none, &[6]),
+            "format hdf5: `dataset.hdf5.num_dset_per_record` must be 1 to 65536"
+        );
         let level = Options { compression: Compression::Gzip, level: 10, ..Options::default() };
-        assert_eq!(refusal(level, &[6]), "format hdf5: `compression_level` must be 0 to 9");
+        assert_eq!(refusal(level, &[6]), "format hdf5: `dataset.compression_level` must be 0 to 9");
         assert!(refusal(Options::default(), &[1 << 40, 1 << 40]).contains("larger than 2^64"));
         assert_eq!(refusal(Options::default(), &[1; 32]), "hdf5: 33 axes, at most 32 are possible");
     }
