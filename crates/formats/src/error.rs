@@ -200,7 +200,7 @@ pub enum DecodeError {
         found: u32,
     },
     /// The file has fewer samples.
-    #[error("sample {index} asked for, file has {samples}; its shape ends at byte {offset}")]
+    #[error("sample {index} asked for, file has {samples} (counted up to byte {offset})")]
     SampleIndex {
         /// Where the file says how many samples it has.
         offset: u64,

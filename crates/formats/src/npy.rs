@@ -157,7 +157,7 @@ mod tests {
     fn a_sample_the_file_does_not_have_is_refused() {
         let bytes = encoded(&spec(&[5], 2, Element::UInt8));
         let message = read(&bytes, 2).unwrap_err().to_string();
-        assert_eq!(message, "sample 2 asked for, file has 2; its shape ends at byte 128");
+        assert_eq!(message, "sample 2 asked for, file has 2 (counted up to byte 128)");
     }
 
     #[test]

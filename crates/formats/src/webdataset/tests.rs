@@ -93,7 +93,7 @@ fn a_shard_is_laid_out_block_by_block() {
 fn no_samples_are_an_empty_archive() {
     let bytes = encoded(&spec(&[600], 0, Element::UInt8));
     assert_eq!(bytes, [0; 10240]);
-    assert_eq!(message(&bytes, 0), "sample 0 asked for, file has 0; its shape ends at byte 0");
+    assert_eq!(message(&bytes, 0), "sample 0 asked for, file has 0 (counted up to byte 0)");
 }
 
 #[test]
