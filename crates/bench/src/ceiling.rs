@@ -241,7 +241,9 @@ impl<'a> Bench<'a> {
                 bad = next
             }
             next = match (good, bad > ACCELERATORS_MAX) {
-                // Where it is not enough, it is usually by as much as the accelerators idle.
+                // Where it is not enough, it is usually by as much as the accelerators idle; where that
+                // is not enough either, by half, so that a single one is tried before none is said.
+                (0, false) if probes.len() > 1 => bad / 2,
                 (0, false) => {
                     let share = probe.au_percent / self.target_percent;
                     ((f64::from(bad) * share) as u32).clamp(1, bad.max(2) - 1)

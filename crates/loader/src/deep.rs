@@ -12,7 +12,6 @@ use feedline_store::{
 
 /// The deep side of one reader.
 pub(crate) struct Deep {
-    depth: usize,
     queue: Queue,
     /// What the current batch consists of.
     extents: Vec<Extent>,
@@ -23,17 +22,26 @@ pub(crate) struct Deep {
 
 /// Where reads go.
 enum Queue {
-    /// Nobody has asked the store yet.
-    Unknown,
+    /// The store could not make one; the first read says so.
+    Refused(Option<StoreError>),
     Own(Box<dyn ReadQueue>),
     /// One buffer a thread.
     Threads(Vec<AlignedBuf>),
 }
 
 impl Deep {
-    pub(crate) fn new(depth: usize) -> Self {
+    /// All buffers are made and touched here, so that no batch pays for them.
+    pub(crate) fn new(depth: usize, store: &Metered<Arc<dyn Store>>) -> Self {
+        let queue = match store.queue(depth) {
+            Ok(Some(queue)) => Queue::Own(queue),
+            Ok(None) => {
+                let buffer = |_| AlignedBuf::new(store.read_bytes());
+                Queue::Threads((0..depth).map(buffer).collect())
+            }
+            Err(error) => Queue::Refused(Some(error)),
+        };
         let (extents, stretches) = (Vec::new(), Vec::new());
-        Self { depth, queue: Queue::Unknown, extents, stretches, meter: Mutex::default() }
+        Self { queue, extents, stretches, meter: Mutex::default() }
     }
 
     /// Forgets the last batch.
@@ -67,20 +75,11 @@ impl Deep {
     pub(crate) fn read(
         &mut self,
         clock: &Clock,
-        store: &Metered<Arc<dyn Store>>,
         plain: &Arc<dyn Store>,
         progress: &Progress,
     ) -> Result<u64, StoreError> {
-        if let Queue::Unknown = self.queue {
-            self.queue = match store.queue(self.depth)? {
-                Some(queue) => Queue::Own(queue),
-                None => {
-                    let buffer = |_| AlignedBuf::new(store.read_bytes());
-                    Queue::Threads((0..self.depth).map(buffer).collect())
-                }
-            };
-        }
         match &mut self.queue {
+            Queue::Refused(error) => Err(error.take().expect("the first error ends the reader")),
             Queue::Own(queue) => queue.read(&self.extents, &mut |_| ()),
             Queue::Threads(buffers) => {
                 progress.enter_storage(clock.now());
@@ -88,7 +87,6 @@ impl Deep {
                 progress.leave_storage(clock.now());
                 bytes
             }
-            Queue::Unknown => unreachable!("chosen above"),
         }
     }
 }

@@ -64,6 +64,10 @@ impl Worker {
     pub(crate) fn new(clock: &Clock, data: DataSet, preprocess: Preprocess) -> Self {
         let store = Metered::new(Arc::clone(&data.store), clock.clone());
         let piece = data.store.read_bytes();
+        let deep = match data.reading.model {
+            ReadModel::Framework => None,
+            ReadModel::Deep { depth } => Some(Deep::new(depth, &store)),
+        };
         Self {
             clock: clock.clone(),
             preprocess,
@@ -71,10 +75,7 @@ impl Worker {
             store,
             meter: Meter::default(),
             handles: Handles::new(Arc::clone(&data.format), data.reading.kept_files),
-            deep: match data.reading.model {
-                ReadModel::Framework => None,
-                ReadModel::Deep { depth } => Some(Deep::new(depth)),
-            },
+            deep,
             scratch: Scratch::with_memory(SCRATCH_BYTES.max(piece) + SPARE_BYTES, |len| {
                 Piece::of(AlignedBuf::new(len))
             }),
@@ -165,7 +166,7 @@ impl Worker {
         let mut deep = self.deep.take().expect("only a deep reader moves bytes");
         let located = self.locate(&mut deep, samples);
         let moved = located.and_then(|count| {
-            let bytes = deep.read(&self.clock, &self.store, &self.data.store, &self.progress);
+            let bytes = deep.read(&self.clock, &self.data.store, &self.progress);
             Ok((count, bytes.map_err(|source| LoadError::Bytes { batch, source })?))
         });
         self.deep = Some(deep);

@@ -41,7 +41,18 @@ pub(crate) fn remove_stale(folder: &Path) -> io::Result<u64> {
 }
 
 fn is_stale(name: &str) -> bool {
-    owner(name).is_some_and(|(host, pid)| host == this_host() && !os::is_alive(pid))
+    owner(name).is_some_and(|(host, pid)| host == this_host() && !writes(pid))
+}
+
+/// Whether the process can still write: one that has ended and that nobody has asked about (a zombie)
+/// is in the table of processes, and cannot.
+fn writes(pid: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{pid}/stat"));
+    // The name in front of the state is in brackets and may contain anything.
+    let zombie = state.is_ok_and(|text| {
+        text.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+    });
+    os::is_alive(pid) && !zombie
 }
 
 /// The host and the process that an unpublished file's name tells.
@@ -122,6 +133,19 @@ impl Drop for Partial {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_writes_no_more_even_if_nobody_has_asked_about_it() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        assert!(writes(child.id()));
+        child.kill().unwrap();
+        let tries = (0..10_000).take_while(|_| {
+            std::thread::yield_now();
+            writes(child.id())
+        });
+        assert!(tries.count() < 10_000, "a killed child still counts as writing");
+        child.wait().unwrap();
+    }
 
     #[test]
     fn a_name_tells_its_owner() {
