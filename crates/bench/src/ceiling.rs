@@ -37,6 +37,7 @@ const UNPACED_SECONDS: f64 = 1.5;
 const UNPACED_STEPS_MAX: u64 = 1 << 14;
 /// How long a paced run should take, if that is enough steps.
 const PACED_SECONDS: f64 = 3.0;
+const PACED_STEPS: u64 = 8;
 /// Accelerators beyond which nobody looks: each is a group of threads.
 pub const ACCELERATORS_MAX: u32 = 256;
 /// Paced runs in the search.
@@ -178,6 +179,14 @@ impl Client<'_> {
     }
 }
 
+/// How a run is paced.
+#[derive(Clone, Copy, Default)]
+struct Pace {
+    compute: TimeSpec,
+    /// Steps at the start that do not count.
+    fill: u64,
+}
+
 /// The workload cut down to what is measured, and its files in memory.
 struct Bench<'a> {
     client: &'a Client<'a>,
@@ -212,7 +221,7 @@ impl<'a> Bench<'a> {
     fn unpaced(&self, ranks: u32) -> Result<Rate, BenchError> {
         let mut steps = 4;
         loop {
-            let (summary, seconds) = self.run(ranks, steps, TimeSpec::default())?;
+            let (summary, seconds) = self.run(ranks, steps, Pace::default())?;
             if seconds >= UNPACED_SECONDS || steps >= UNPACED_STEPS_MAX {
                 let strict = &summary.strict;
                 return Ok(Rate {
@@ -259,17 +268,21 @@ impl<'a> Bench<'a> {
     }
 
     fn paced(&self, ranks: u32) -> Result<Probe, BenchError> {
-        let ahead = Plan::new(&self.workload, 1, Semantics::Feedline)?.reading.ahead();
-        let steps = ((PACED_SECONDS / self.compute_s) as u64).min(2000).max(2 * ahead + 4);
-        let (summary, _) = self.run(ranks, steps, self.workload.train.computation_time)?;
+        // What was read ahead while the pipeline filled flatters the first steps, so they do not count.
+        let fill = Plan::new(&self.workload, 1, Semantics::Feedline)?.reading.ahead() + 1;
+        let counted = ((PACED_SECONDS / self.compute_s) as u64).clamp(PACED_STEPS, 2000);
+        let pace = Pace { compute: self.workload.train.computation_time, fill };
+        let (summary, _) = self.run(ranks, fill + counted, pace)?;
         let au_percent = summary.train.and_then(|train| train.au()).map_or(0.0, |(mean, _)| mean);
         Ok(Probe { accelerators: ranks, au_percent })
     }
 
     /// One run; its summary and how long it took.
-    fn run(&self, ranks: u32, steps: u64, compute: TimeSpec) -> Result<(Summary, f64), BenchError> {
+    fn run(&self, ranks: u32, steps: u64, pace: Pace) -> Result<(Summary, f64), BenchError> {
         let mut workload = self.workload.clone();
-        workload.train.computation_time = compute;
+        workload.train.computation_time = pace.compute;
+        workload.output.metric.exclude_start_steps = pace.fill;
+        workload.output.metric.exclude_end_steps = 0;
         workload.train.total_training_steps = Some(steps);
         let dataset = &mut workload.dataset;
         // Names cost nothing here, so that there can be as many files as the steps need.
