@@ -15,6 +15,7 @@ mod data_set;
 
 mod deep;
 mod handles;
+mod watched;
 mod worker;
 
 mod torch;

@@ -11,14 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use feedline_clock::{Clock, Monitor};
-use feedline_store::{Meter, Progress, Spent};
+use feedline_store::{Meter, Spent};
 
 use crate::batch::{Batches, Delivered};
 use crate::data_set::{DataSet, LoadError, Preprocess};
 use crate::pipeline::{Limits, Pipeline, Sample, Wake};
 use crate::share::EpochShare;
 use crate::shuffle_buffer::ShuffleBuffer;
-use crate::worker::Worker;
+use crate::watched::Watched;
+use crate::worker::{self, Worker};
 use crate::{SampleId, SampleSpace};
 
 /// Small samples are handed over together, until they have so many bytes or took so long.
@@ -145,11 +146,7 @@ impl StreamLoader {
 
     /// What the readers asked of the store since the loader was made.
     pub fn meter(&mut self) -> Meter {
-        let mut total = Meter::default();
-        for worker in &mut self.readers {
-            total.merge(worker.meter());
-        }
-        total
+        worker::meter_of(&mut self.readers)
     }
 }
 
@@ -289,8 +286,7 @@ impl Batches for StreamBatches<'_> {
         let begin = self.clock.now();
         let before: Vec<Spent> = self.pipeline.update(|pipeline| {
             pipeline.ask(begin);
-            let spent =
-                |(number, reader): (usize, &Watched)| reader.up_to(begin, pipeline.spent(number));
+            let spent = |(number, reader)| up_to(begin, pipeline.spent(number), reader);
             self.watched.iter().enumerate().map(spent).collect()
         });
         let taken = self.pipeline.wait_for(|pipeline| {
@@ -303,30 +299,17 @@ impl Batches for StreamBatches<'_> {
     }
 }
 
-/// A reader's account, and how many samples it had begun before this epoch.
-struct Watched {
-    progress: Arc<Progress>,
-    before: u64,
-}
-
-impl Watched {
-    fn new(progress: Arc<Progress>) -> Self {
-        let before = progress.snapshot(0).batch_no;
-        Self { progress, before }
+/// What a reader has spent in this epoch up to `now`: on samples that it has handed over, and on the
+/// one that it is at. Small ones that it still holds back are not known yet.
+fn up_to(now: u64, finished: Spent, reader: &Watched) -> Spent {
+    let current = reader.snapshot(now);
+    if current.batch_no <= finished.batch_no {
+        return finished;
     }
-
-    /// What the reader has spent in this epoch up to `now`: on samples that it has handed over, and
-    /// on the one that it is at. Small ones that it still holds back are not known yet.
-    fn up_to(&self, now: u64, finished: Spent) -> Spent {
-        let current = self.progress.snapshot(now);
-        if current.batch_no - self.before <= finished.batch_no {
-            return finished;
-        }
-        Spent {
-            storage_ns: finished.storage_ns + current.storage_ns,
-            busy_ns: finished.busy_ns + current.busy_ns,
-            ..finished
-        }
+    Spent {
+        storage_ns: finished.storage_ns + current.storage_ns,
+        busy_ns: finished.busy_ns + current.busy_ns,
+        ..finished
     }
 }
 

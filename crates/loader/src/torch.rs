@@ -8,15 +8,15 @@
 //! checked and dropped, as the readers that this emulates do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 use feedline_clock::{Clock, Monitor};
-use feedline_store::{Meter, Progress, Spent};
+use feedline_store::{Meter, Spent};
 
 use crate::batch::{Batches, Delivered, Wait};
 use crate::data_set::{DataSet, LoadError, Preprocess};
 use crate::share::EpochShare;
-use crate::worker::{Batch, Places, Worker};
+use crate::watched::Watched;
+use crate::worker::{self, Batch, Places, Worker};
 
 /// Batches that PyTorch lets a worker prefetch when the workload does not say.
 const DEFAULT_PREFETCH_FACTOR: u64 = 2;
@@ -133,11 +133,7 @@ impl TorchLoader {
 
     /// What the workers asked of the store since the loader was made.
     pub fn meter(&mut self) -> Meter {
-        let mut total = Meter::default();
-        for worker in &mut self.workers {
-            total.merge(worker.meter());
-        }
-        total
+        worker::meter_of(&mut self.workers)
     }
 }
 
@@ -229,25 +225,12 @@ impl Worker {
     }
 }
 
-/// A worker's account, and how many batches it had begun before this epoch.
-struct Watched {
-    progress: Arc<Progress>,
-    before: u64,
-}
-
-impl Watched {
-    fn new(progress: Arc<Progress>) -> Self {
-        let before = progress.snapshot(0).batch_no;
-        Self { progress, before }
-    }
-}
-
 /// What batch `k` has cost its worker up to `now`; nothing if it is not the one at work.
 fn spent_on(workers: &[Watched], k: u64, now: u64) -> Spent {
     let count = workers.len() as u64;
     let worker = &workers[(k % count) as usize];
-    let spent = worker.progress.snapshot(now);
-    if spent.batch_no == worker.before + k / count + 1 { spent } else { Spent::default() }
+    let spent = worker.snapshot(now);
+    if spent.batch_no == k / count + 1 { spent } else { Spent::default() }
 }
 
 impl Drop for TorchBatches<'_, '_> {

@@ -60,6 +60,13 @@ pub(crate) struct Worker {
     key: String,
 }
 
+/// What all of them asked of the store so far.
+pub(crate) fn meter_of(workers: &mut [Worker]) -> Meter {
+    let mut total = Meter::default();
+    workers.iter_mut().for_each(|worker| total.merge(worker.meter()));
+    total
+}
+
 impl Worker {
     pub(crate) fn new(clock: &Clock, data: DataSet, preprocess: Preprocess) -> Self {
         let store = Metered::new(Arc::clone(&data.store), clock.clone());
@@ -85,7 +92,7 @@ impl Worker {
     }
 
     /// What this worker asked of the store so far.
-    pub(crate) fn meter(&mut self) -> &Meter {
+    fn meter(&mut self) -> &Meter {
         self.meter.merge(&self.store.take());
         if let Some(deep) = &mut self.deep {
             self.meter.merge(&deep.take_meter());
