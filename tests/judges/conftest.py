@@ -99,3 +99,19 @@ def fixture_presets(binary, tmp_path_factory):
         return texts[name]
 
     return text
+
+
+def generate_two(feedline, **dataset):
+    """Generates a data set of two training files in a folder of its own and returns that folder."""
+    dataset = {"num_files_train": 2, **dataset}
+    data = feedline.folder / f"data-{dataset['format']}-{dataset.get('compression', 'none')}"
+    workload = feedline.workload(
+        model={"name": "judged"},
+        framework="pytorch",
+        workflow={"generate_data": True, "train": False},
+        dataset=dataset,
+        reader={"data_loader": "pytorch", "batch_size": 1},
+    )
+    out = feedline.folder / f"out-{data.name}"
+    feedline("run", workload, "--generate-only", "--data", data, "--out", out).ok()
+    return data

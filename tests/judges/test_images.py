@@ -10,31 +10,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from conftest import strict_json
+from conftest import generate_two, strict_json
 
 # One axis is a column, as in Pillow.
 SHAPES = [([7], (7, 1)), ([1, 1], (1, 1)), ([17, 9], (17, 9)), ([64, 200], (64, 200))]
 
 
-def generate(feedline, **dataset):
-    """Generates a data set of two training files and returns its folder."""
-    dataset = {"num_files_train": 2, **dataset}
-    data = feedline.folder / f"data-{dataset['format']}"
-    workload = feedline.workload(
-        model={"name": "judged"},
-        framework="pytorch",
-        workflow={"generate_data": True, "train": False},
-        dataset=dataset,
-        reader={"data_loader": "pytorch", "batch_size": 1},
-    )
-    out = feedline.folder / f"out-{data.name}"
-    feedline("run", workload, "--generate-only", "--data", data, "--out", out).ok()
-    return data
-
-
 def noise_of(feedline, shape, **dataset):
     """The pixels of both files, from the npy of the same data set."""
-    data = generate(feedline, format="npy", num_samples_per_file=1, **dataset)
+    data = generate_two(feedline, format="npy", num_samples_per_file=1, **dataset)
     return [np.load(data / "train" / f"img_{i}_of_2.npy").reshape(shape) for i in range(2)]
 
 
@@ -63,7 +47,7 @@ def distance(a, b):
 @pytest.mark.parametrize("samples", [1, 3])
 @pytest.mark.parametrize("dims,shape", SHAPES)
 def test_pillow_reads_our_png(feedline, dims, shape, samples):
-    data = generate(feedline, format="png", num_samples_per_file=samples, record_dims=dims)
+    data = generate_two(feedline, format="png", num_samples_per_file=samples, record_dims=dims)
     for i, noise in enumerate(noise_of(feedline, shape, record_dims=dims)):
         with Image.open(data / "train" / f"img_{i}_of_2.png") as image:
             image.verify()  # Every chunk's checksum.
@@ -75,7 +59,7 @@ def test_pillow_reads_our_png(feedline, dims, shape, samples):
 @pytest.mark.parametrize("samples", [1, 3])
 @pytest.mark.parametrize("dims,shape", SHAPES)
 def test_pillow_reads_our_jpeg(feedline, dims, shape, samples):
-    data = generate(feedline, format="jpeg", num_samples_per_file=samples, record_dims=dims)
+    data = generate_two(feedline, format="jpeg", num_samples_per_file=samples, record_dims=dims)
     for i, noise in enumerate(noise_of(feedline, shape, record_dims=dims)):
         path = data / "train" / f"img_{i}_of_2.jpeg"
         theirs = io.BytesIO()
@@ -94,7 +78,7 @@ def test_pillow_reads_our_jpeg(feedline, dims, shape, samples):
 
 @pytest.mark.parametrize("extension", ["jpeg", "png"])
 def test_sizes_follow_the_record_length(feedline, extension):
-    data = generate(feedline, format=extension, record_length_bytes=114660.07)
+    data = generate_two(feedline, format=extension, record_length_bytes=114660.07)
     for path in (data / "train").iterdir():
         with Image.open(path) as image:
             assert np.asarray(image).shape == (338, 338)
@@ -141,7 +125,7 @@ def test_images_of_pillow_are_read(feedline, extension, samples):
 
 @pytest.mark.parametrize("extension", ["jpeg", "png"])
 def test_a_truncated_image_is_named(feedline, extension):
-    data = generate(feedline, format=extension, record_dims=[40, 52])
+    data = generate_two(feedline, format=extension, record_dims=[40, 52])
     victim = data / "train" / f"img_1_of_2.{extension}"
     victim.write_bytes(victim.read_bytes()[:700])
     ended, _ = train(feedline, data, 2, 1, format=extension, record_dims=[40, 52])

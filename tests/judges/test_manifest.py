@@ -58,6 +58,11 @@ def check(data):
         {"format": "npy", "num_files_train": 2, "num_samples_per_file": 7,
          "record_dims": [3, 5, 70_001], "record_element_type": "float32"},
         {"format": "synthetic", "num_files_train": 12},
+        {"format": "tfrecord", "num_files_train": 6, "num_files_eval": 2,
+         "num_subfolders_train": 3, "num_samples_per_file": 4, "record_length_bytes": 900},
+        {"format": "indexed_binary", "num_files_train": 3, "num_samples_per_file": 5},
+        {"format": "hdf5", "num_files_train": 2, "compression": "gzip"},
+        {"format": "csv", "num_files_train": 2, "compression": "gzip"},
     ],
     ids=lambda dataset: f"{dataset['format']}-{dataset['num_files_train']}",
 )

@@ -10,31 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import strict_json
+from conftest import generate_two, strict_json
 
 DTYPES = ["uint8", "int8", "uint16", "int32", "int64", "uint64", "float16", "float32", "float64"]
 SHAPES = [([11], 1), ([4, 6], 3), ([2, 3, 4], 10)]
 
 
-def generate(feedline, **dataset):
-    """Generates a data set of two training files and returns its folder."""
-    dataset = {"num_files_train": 2, **dataset}
-    data = feedline.folder / f"data-{dataset['format']}-{dataset.get('compression', 'none')}"
-    workload = feedline.workload(
-        model={"name": "judged"},
-        framework="pytorch",
-        workflow={"generate_data": True, "train": False},
-        dataset=dataset,
-        reader={"data_loader": "pytorch", "batch_size": 1},
-    )
-    out = feedline.folder / f"out-{data.name}"
-    feedline("run", workload, "--generate-only", "--data", data, "--out", out).ok()
-    return data
-
-
 def expected_samples(feedline, samples, **dataset):
     """The samples of each file, one row a sample, from the npy of the same data set."""
-    data = generate(feedline, format="npy", num_samples_per_file=samples, **dataset)
+    data = generate_two(feedline, format="npy", num_samples_per_file=samples, **dataset)
     for i in range(2):
         array = np.load(data / "train" / f"img_{i}_of_2.npy")
         yield array.reshape(-1).reshape(samples, -1)
@@ -61,7 +45,7 @@ def train(feedline, data, samples, **dataset):
 @pytest.mark.parametrize("dims,samples", SHAPES)
 def test_numpy_reads_indexed_binary(feedline, name, dims, samples, dtype):
     dataset = {"record_dims": dims, "record_element_type": dtype}
-    data = generate(feedline, format=name, num_samples_per_file=samples, **dataset)
+    data = generate_two(feedline, format=name, num_samples_per_file=samples, **dataset)
     for i, expected in enumerate(expected_samples(feedline, samples, **dataset)):
         path = data / "train" / f"img_{i}_of_2.{name}"
         offsets = np.fromfile(f"{path}.off.idx", dtype="<u8")
@@ -92,7 +76,7 @@ def test_indexed_binary_of_numpy_is_read(feedline, name):
 @pytest.mark.parametrize("dims,samples", SHAPES)
 def test_pandas_reads_csv(feedline, dims, samples, dtype, compression, extension):
     dataset = {"record_dims": dims, "record_element_type": dtype}
-    data = generate(
+    data = generate_two(
         feedline, format="csv", num_samples_per_file=samples, compression=compression, **dataset
     )
     for i, expected in enumerate(expected_samples(feedline, samples, **dataset)):
@@ -121,7 +105,7 @@ def test_csv_of_pandas_is_read(feedline, compression, extension, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_numpy_reads_compressed_npz(feedline, dtype, level):
     dataset = {"record_dims": [5, 7], "record_element_type": dtype}
-    data = generate(
+    data = generate_two(
         feedline, format="npz", num_samples_per_file=4, compression="zip",
         compression_level=level, **dataset,
     )

@@ -3,7 +3,8 @@
 import pytest
 import tensorflow as tf
 
-from test_records import DTYPES, SHAPES, expected_samples, generate, train
+from conftest import generate_two
+from test_records import DTYPES, SHAPES, expected_samples, train
 
 FEATURES = {
     "image": tf.io.FixedLenFeature([], tf.string),
@@ -15,7 +16,7 @@ FEATURES = {
 @pytest.mark.parametrize("dims,samples", SHAPES)
 def test_tensorflow_reads_tfrecord(feedline, dims, samples, dtype):
     dataset = {"record_dims": dims, "record_element_type": dtype}
-    data = generate(feedline, format="tfrecord", num_samples_per_file=samples, **dataset)
+    data = generate_two(feedline, format="tfrecord", num_samples_per_file=samples, **dataset)
     for i, expected in enumerate(expected_samples(feedline, samples, **dataset)):
         name = f"img_{i}_of_2.tfrecord"
         records = list(tf.data.TFRecordDataset(str(data / "train" / name)))
