@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs every check and test and ends with the line "N passed, M failed".
 #
-# Three parts: formatting and lints, the Rust tests, and the judges: NumPy, pandas, h5py, Pillow,
-# pyarrow, TensorFlow, WebDataset, safetensors, Hydra and PyYAML in a Python environment of their
-# own, which look at what the built program wrote and read.
+# Four parts: formatting and lints, the Rust tests, the tests of a build with MPI under Open MPI's
+# mpirun, and the judges: NumPy, pandas, h5py, Pillow, pyarrow, TensorFlow, WebDataset, safetensors,
+# Hydra and PyYAML in a Python environment of their own, which look at what the built program wrote and
+# read.
 # Exit status 0 only if all of them ran and passed; an ignored or skipped test counts as failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -45,33 +46,58 @@ check() {
     fi
 }
 
-# Adds up the "test result:" lines of all test programs.
+# Prints a heading, runs cargo test, adds up the "test result:" lines of all test programs.
 rust_tests() {
-    echo "== rust tests"
-    local status=0 ok bad ignored
-    cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$log/rust" || status=$?
+    local name=$1 status=0 ok bad ignored
+    shift
+    echo "== $name"
+    cargo test --locked --no-fail-fast "$@" 2>&1 | tee "$log/rust" || status=$?
     read -r ok bad ignored < <(awk '
         /^test result: / { ok += $4; bad += $6; ignored += $8 }
         END { print ok + 0, bad + 0, ignored + 0 }' "$log/rust")
-    # A build error or a test program that died has no failed test to show for it.
-    if ((status != 0 && bad == 0)); then bad=1; fi
+    # A build error or a test program that died has no failed test to show for it, an empty run none
+    # to show at all.
+    if ((status != 0 && bad == 0 || ok + bad == 0)); then bad=1; fi
     passed=$((passed + ok))
     failed=$((failed + bad + ignored))
-    summary+=("rust tests: $ok passed, $bad failed, $ignored ignored")
+    summary+=("$name: $ok passed, $bad failed, $ignored ignored")
+}
+
+# Installs Debian packages, or says how.
+packages() {
+    local missing=() package
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+            missing+=("$package")
+    done
+    if ((${#missing[@]} == 0)); then return 0; fi
+    local bring="apt-get install -y ${missing[*]}"
+    if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+        echo "installing: $bring"
+        apt-get update -qq && $bring -qq >/dev/null
+    else
+        echo "error: missing packages; bring them with: sudo $bring" >&2
+        return 1
+    fi
+}
+
+# Hosts are namespaces of this machine, see crates/feedline/tests/cli/hosts.rs.
+mpi_tests() {
+    if packages libopenmpi-dev openmpi-bin libclang-dev iproute2; then
+        check "cargo clippy with MPI" cargo clippy --locked --package feedline --features mpi \
+            --all-targets -- -D warnings
+        rust_tests "MPI tests" --package feedline --features mpi --test cli -- mpi:: hosts::
+    else
+        failed=$((failed + 1))
+        summary+=("MPI tests: FAILED, no MPI")
+    fi
 }
 
 # Brings up the judges' Python environment; its folder is named after what goes into it.
 judges_environment() {
     local python=${PYTHON:-python3} id
     if ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
-        local bring="apt-get install -y python3 python3-venv"
-        if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-            echo "installing: $bring"
-            apt-get update -qq && $bring -qq >/dev/null
-        else
-            echo "error: no Python with venv; bring it with: sudo $bring" >&2
-            return 1
-        fi
+        packages python3 python3-venv || return 1
     fi
     id=$({ "$python" --version; cat tests/requirements*.txt; } | sha256sum | cut -c1-16)
     judges=$cache/judges-$id
@@ -119,7 +145,8 @@ PY
 
 check "cargo fmt" cargo fmt --all --check
 check "cargo clippy" cargo clippy --locked --workspace --all-targets -- -D warnings
-rust_tests
+rust_tests "rust tests" --workspace
+mpi_tests
 judge_tests
 
 echo

@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 
 use feedline_loader::DataSet;
 use feedline_store::StoreError;
+use serde::{Deserialize, Serialize};
 
 /// What happens to the page cache before an epoch. Time that it takes is nobody's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CachePolicy {
     /// Nothing, as in real training: what earlier reads left is used.
     #[default]

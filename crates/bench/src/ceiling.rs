@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
 use feedline_formats::{Content, Element, FileSpec, Format};
+use feedline_ranks::Team;
 use feedline_store::{Memory, Repeated};
 use feedline_workload::{TimeSpec, Workload};
 use serde_json::{Value, json};
@@ -293,6 +294,7 @@ impl<'a> Bench<'a> {
         let clock = self.client.clock.clone();
         let run = Run {
             name: String::new(),
+            team: Team::alone(plan.ranks),
             plan,
             workload,
             clock: clock.clone(),

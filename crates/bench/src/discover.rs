@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use feedline_loader::FileNames;
 use feedline_store::{Kind, Store};
+use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
 use crate::names::{NameList, NameRule};
@@ -25,19 +26,37 @@ pub enum Listing {
 }
 
 /// The files of one data set, ready to be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Discovered {
     /// Their names; at least as many as were wanted.
-    pub names: Arc<dyn FileNames>,
+    names: Names,
     /// Files that are there.
     pub found: u64,
     /// Something the user should know.
     pub notice: Option<String>,
 }
 
+/// How the files are called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Names {
+    /// By the rule, for a set of that many.
+    Rule { total: u64 },
+    /// As they were found.
+    List(NameList),
+}
+
 impl Discovered {
     /// The files that `rule` names, without a look.
     pub(crate) fn trusted(rule: &NameRule) -> Self {
-        Self { names: Arc::new(rule.clone()), found: rule.total, notice: None }
+        Self { names: Names::Rule { total: rule.total }, found: rule.total, notice: None }
+    }
+
+    /// Their names, of which `rule` is the rule.
+    pub fn names(&self, rule: &NameRule) -> Arc<dyn FileNames> {
+        match &self.names {
+            Names::Rule { total } => Arc::new(NameRule { total: *total, ..rule.clone() }),
+            Names::List(list) => Arc::new(list.clone()),
+        }
     }
 }
 
@@ -73,15 +92,14 @@ pub fn discover(
             let folder = store.locate(rule.folder);
             format!("{folder}: {surplus} further {} files are not read", rule.extension)
         });
-        return Ok(Discovered { names: Arc::new(rule.clone()), found, notice });
+        return Ok(Discovered { names: Names::Rule { total: wanted }, found, notice });
     }
     if let Some(total) = survey.larger_set(wanted) {
         let notice = Some(format!(
             "{}: reads the first {wanted} of a set of {total} files",
             store.locate(rule.folder)
         ));
-        let names = Arc::new(NameRule { total, ..rule.clone() });
-        return Ok(Discovered { names, found, notice });
+        return Ok(Discovered { names: Names::Rule { total }, found, notice });
     }
     let notice = Some(format!(
         "{}: file names do not follow {}_<i>_of_<n>.{}; the first {wanted} of {found} in sorted \
@@ -90,7 +108,7 @@ pub fn discover(
         rule.prefix,
         rule.extension
     ));
-    Ok(Discovered { names: Arc::new(list_sorted(store, rule)?), found, notice })
+    Ok(Discovered { names: Names::List(list_sorted(store, rule)?), found, notice })
 }
 
 /// One pass over the folders of a data set.

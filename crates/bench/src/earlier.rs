@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use feedline_formats::Place;
 use feedline_loader::FileNames as _;
 use feedline_store::{Kind, Store, StoreError};
+use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
 use crate::generate::Generator;
@@ -16,6 +17,7 @@ use crate::walk::Walk;
 const THREADS: usize = 8;
 
 /// What is known of the files that are there.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Earlier {
     /// Nothing, or they are of another recipe: everything is made anew.
     Unknown,
@@ -27,7 +29,7 @@ pub(crate) enum Earlier {
 }
 
 /// Files that stay: one bit each, so that a million of them takes 125 kB.
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     bits: Vec<u64>,
     /// How many they are, without companions.

@@ -180,6 +180,20 @@ pub enum BenchError {
         /// The rank.
         rank: u32,
     },
+    /// A machine of the job does not see the data set.
+    #[error("{file}: is not there on host {host}, and is on the host of rank 0")]
+    NotOnHost {
+        /// The file as the user knows it.
+        file: String,
+        /// The machine.
+        host: String,
+    },
+    /// A message of another process makes no sense.
+    #[error("process {process} of the job speaks another version of Feedline")]
+    OtherBuild {
+        /// The process.
+        process: u32,
+    },
     /// It was asked to stop and has nothing to show for it.
     #[error("stopped")]
     Stopped,
@@ -261,6 +275,10 @@ impl BenchError {
             | Self::ManifestVersion { .. } => {
                 Some(format!("remove it and make the data set anew with {generate}"))
             }
+            Self::NotOnHost { .. } => {
+                Some("all hosts of a job must see the same data folder: name a shared one".into())
+            }
+            Self::OtherBuild { .. } => Some("install the same build on every host".into()),
             Self::DlioTrimsAll { .. } => Some("leave --as-dlio out".into()),
             Self::OutputBusy { .. } => {
                 Some(format!("choose another folder with {}", dialect.out()))

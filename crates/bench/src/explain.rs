@@ -484,6 +484,17 @@ pub const METRICS: &[Explanation] = &[
         "-",
     ),
     metric("accelerators", "ranks", "emulated accelerators", "as asked for", "-"),
+    metric("processes", "processes", "processes of the job", "as the launcher started them", "-"),
+    metric(
+        "hosts.processes",
+        "processes",
+        "processes of the job on that host",
+        "those that can share memory are on one host",
+        "-",
+    ),
+    metric("hosts.ranks", "ranks", "the ranks of those processes", "their numbers", "-"),
+    metric("hosts.cpus", "processors", "logical processors of the host", "/proc/cpuinfo", "-"),
+    metric("hosts.memory_bytes", "bytes", "memory of the host", "MemTotal of /proc/meminfo", "-"),
     metric(
         "queue_depth",
         "reads",

@@ -4,6 +4,8 @@
 //! writer's buffer and appears under its name only when it is complete, after the files that go with
 //! it. What was asked to stop or ran out of room leaves complete files and a manifest that says that
 //! some are missing; the next generation of the same recipe goes on from there.
+//!
+//! In a job of several processes each makes every so-manieth file, and process 0 writes the manifest.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -13,18 +15,21 @@ use feedline_clock::Clock;
 use feedline_formats::{
     Content, Element, EncodeError, FileSize, FileSpec, Format, Place, Sink, StreamError,
 };
+use feedline_ranks::Team;
 use feedline_store::{AlignedBuf, Durability, Store, StoreError, Writer};
 use feedline_workload::Dataset;
 
 use crate::checksum::{ChecksumSink, crc32_of};
 use crate::earlier::{Earlier, size_of};
 use crate::error::BenchError;
-use crate::manifest::{self, FileSum, Head, ManifestWriter};
+use crate::ledger::Ledger;
+use crate::manifest::{self, FileSum, Head, ManifestWriter, Totals};
 use crate::manifest_reader::ManifestReader;
 use crate::observer::{Generating, Observer};
 use crate::plan::Plan;
 use crate::recipe::Recipe;
 use crate::sizes::SampleSizes;
+use crate::wire;
 
 #[cfg(test)]
 mod tests;
@@ -51,6 +56,7 @@ pub struct Generated {
 
 /// What the writers need.
 pub(crate) struct Generator<'a> {
+    pub(crate) team: &'a Team,
     pub(crate) clock: &'a Clock,
     pub(crate) store: &'a dyn Store,
     pub(crate) plan: &'a Plan,
@@ -68,10 +74,12 @@ pub(crate) struct Generator<'a> {
 /// What the writers share.
 struct Work<'a> {
     earlier: &'a Earlier,
+    /// How far it was at the beginning.
+    begun: Generating,
     /// The next file and the sizes from there on.
     list: Mutex<(u64, SampleSizes)>,
     done: Mutex<Generating>,
-    manifest: Mutex<ManifestWriter<'a>>,
+    ledger: Mutex<Ledger<'a>>,
     failure: Mutex<Option<BenchError>>,
     /// Whether files are left because it was stopped.
     cut: AtomicBool,
@@ -90,11 +98,13 @@ impl Generator<'_> {
     /// Writes the training files, then the evaluation files, except those that can stay.
     pub(crate) fn run(&self, earlier: &Earlier) -> Result<Generated, BenchError> {
         let begin = self.clock.now();
-        if self.stopped() {
+        // One process that was asked to stop speaks for all.
+        if self.team.max(u64::from(self.stopped()))? > 0 {
             return Ok(Generated::default());
         }
         self.make_folders()?;
-        let kept = earlier.kept();
+        // Files that stay are nobody's work, and process 0 counts them.
+        let kept = if self.team.leads() { earlier.kept() } else { Totals::default() };
         let done = Generating {
             files: kept.files,
             files_total: self.files_total(),
@@ -103,7 +113,7 @@ impl Generator<'_> {
             kept_files: kept.files,
             kept_bytes: kept.bytes,
         };
-        let all_there = kept.files == done.files_total;
+        let all_there = earlier.kept().files == done.files_total;
         let made = if all_there { Ok(done) } else { self.make(earlier, done) };
         self.observer.phase_ends();
         let Generating { files, bytes, kept_files, kept_bytes, .. } = made?;
@@ -182,25 +192,19 @@ impl Generator<'_> {
 
     /// Writes what is missing and the manifest; `done` is how far it is at the beginning.
     fn make(&self, earlier: &Earlier, done: Generating) -> Result<Generating, BenchError> {
-        let (replaces, previous) = match earlier {
-            Earlier::Unknown => (self.any_there()?, None),
-            Earlier::Unfinished { replaces } => (*replaces, None),
-            // Opened before another manifest takes its place.
-            Earlier::Finished(_) => (false, ManifestReader::open(self.store)?),
-        };
         let mut buffer = manifest::buffer();
-        let unfinished = self.head(false, replaces);
-        ManifestWriter::begin(self.store, &unfinished, &mut buffer)?.publish()?;
-        let complete = self.head(true, false);
-        let mut manifest = ManifestWriter::begin(self.store, &complete, &mut buffer)?;
-        if let Some(previous) = previous {
-            self.carry_over(previous, earlier, &mut manifest)?;
-        }
+        let ledger = match self.team.leads() {
+            true => Ledger::Manifest(self.begin_manifest(earlier, &mut buffer)?),
+            false => Ledger::waiting(self.team)?,
+        };
+        // No file is made before the manifest says that the set is not complete.
+        self.team.max(0)?;
         let work = Work {
             earlier,
+            begun: done,
             list: Mutex::new((0, SampleSizes::new(self.dataset))),
             done: Mutex::new(done),
-            manifest: Mutex::new(manifest),
+            ledger: Mutex::new(ledger),
             failure: Mutex::default(),
             cut: AtomicBool::new(false),
         };
@@ -218,10 +222,49 @@ impl Generator<'_> {
         if let Some(error) = lock(&work.failure).take() {
             return Err(error);
         }
-        if !work.cut.into_inner() {
-            into_inner(work.manifest).publish()?;
+        if self.team.max(u64::from(work.cut.into_inner()))? == 0 {
+            into_inner(work.ledger).conclude(self.team)?;
         }
-        Ok(into_inner(work.done))
+        self.add_up(into_inner(work.done))
+    }
+
+    /// Publishes a manifest that says that the set is being made, and begins the one to come.
+    fn begin_manifest<'b>(
+        &self,
+        earlier: &Earlier,
+        buffer: &'b mut AlignedBuf,
+    ) -> Result<ManifestWriter<'b>, BenchError> {
+        let (replaces, previous) = match earlier {
+            Earlier::Unknown => (self.any_there()?, None),
+            Earlier::Unfinished { replaces } => (*replaces, None),
+            // Opened before another manifest takes its place.
+            Earlier::Finished(_) => (false, ManifestReader::open(self.store)?),
+        };
+        let unfinished = self.head(false, replaces);
+        ManifestWriter::begin(self.store, &unfinished, buffer)?.publish()?;
+        let complete = self.head(true, false);
+        let mut manifest = ManifestWriter::begin(self.store, &complete, buffer)?;
+        if let Some(previous) = previous {
+            self.carry_over(previous, earlier, &mut manifest)?;
+        }
+        Ok(manifest)
+    }
+
+    /// What all processes have made, on process 0.
+    fn add_up(&self, own: Generating) -> Result<Generating, BenchError> {
+        if !self.team.leads() {
+            self.team.send(wire::encode(&own))?;
+            return Ok(own);
+        }
+        let mut sum = own;
+        for process in 1..self.team.geometry().processes() {
+            let part: Generating = wire::decode(&self.team.receive(process)?, process)?;
+            sum.files += part.files;
+            sum.bytes += part.bytes;
+            sum.kept_files += part.kept_files;
+            sum.kept_bytes += part.kept_bytes;
+        }
+        Ok(sum)
     }
 
     /// Copies the entries of files that stay.
@@ -249,7 +292,8 @@ impl Generator<'_> {
                 Ok(made) => {
                     let mut done = lock(&work.done);
                     made.count(&mut done);
-                    self.observer.generating(*done);
+                    let processes = u64::from(self.team.geometry().processes());
+                    self.observer.generating(done.times(&work.begun, processes));
                 }
                 // The format or the store was asked to stop in the middle.
                 Err(_) if self.stopped() => work.cut.store(true, Ordering::Relaxed),
@@ -272,7 +316,9 @@ impl Generator<'_> {
             }
             let file = self.spec(*next, sizes.next_dims());
             *next += 1;
-            if !work.earlier.keeps(file.index) {
+            let processes = u64::from(self.team.geometry().processes());
+            let own = file.index % processes == u64::from(self.team.process());
+            if own && !work.earlier.keeps(file.index) {
                 return Some(file);
             }
         }
@@ -293,18 +339,18 @@ impl Generator<'_> {
             let key = companion.key(&key);
             let sum = self
                 .write(&key, buffer, |sink| self.format.encode_companion(companion, file, sink))?;
-            lock(&work.manifest).add(&key, sum)?;
+            lock(&work.ledger).add(&key, sum)?;
             bytes += sum.bytes;
         }
         if let Earlier::Unfinished { replaces } = *work.earlier
             && let Some(sum) = self.still_good(file, &key, replaces, buffer)?
         {
-            lock(&work.manifest).add(&key, sum)?;
+            lock(&work.ledger).add(&key, sum)?;
             return Ok(Made::Kept { file_bytes: sum.bytes, bytes: bytes + sum.bytes });
         }
         let content = Content::new(self.seed, file.index);
         let sum = self.write(&key, buffer, |sink| self.format.encode(file, &content, sink))?;
-        lock(&work.manifest).add(&key, sum)?;
+        lock(&work.ledger).add(&key, sum)?;
         Ok(Made::Written { bytes: bytes + sum.bytes })
     }
 

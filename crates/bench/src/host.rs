@@ -2,8 +2,10 @@
 
 use std::fs;
 
+use serde::{Deserialize, Serialize};
+
 /// The machine that a run was made on.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// Its name.
     pub name: String,

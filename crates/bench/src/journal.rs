@@ -9,7 +9,8 @@ use crate::observer::{Level, Observer};
 
 /// Writes each line to the log file and passes it on. Lines below the level are dropped.
 pub(crate) struct Journal {
-    file: Mutex<File>,
+    /// `None` in a process that writes no results.
+    file: Option<Mutex<File>>,
     least: Level,
     observer: Arc<dyn Observer>,
 }
@@ -21,7 +22,12 @@ impl Journal {
         least: Level,
         observer: Arc<dyn Observer>,
     ) -> io::Result<Self> {
-        Ok(Self { file: Mutex::new(File::create(path)?), least, observer })
+        Ok(Self { file: Some(Mutex::new(File::create(path)?)), least, observer })
+    }
+
+    /// A log that nobody reads.
+    pub(crate) fn silent(observer: Arc<dyn Observer>) -> Self {
+        Self { file: None, least: Level::Error, observer }
     }
 
     /// Goes on with a log that is there.
@@ -31,7 +37,7 @@ impl Journal {
         observer: Arc<dyn Observer>,
     ) -> io::Result<Self> {
         let file = File::options().append(true).create(true).open(path)?;
-        Ok(Self { file: Mutex::new(file), least, observer })
+        Ok(Self { file: Some(Mutex::new(file)), least, observer })
     }
 
     /// Whether lines of that level are written.
@@ -44,10 +50,11 @@ impl Journal {
         if !self.hears(level) {
             return;
         }
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log that cannot be written (full disk) must not end the measurement it reports on.
-        let _ = writeln!(file, "[{}] {text}", level.as_str());
-        drop(file);
+        if let Some(file) = &self.file {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            // A log that cannot be written (full disk) must not end the measurement it reports on.
+            let _ = writeln!(file, "[{}] {text}", level.as_str());
+        }
         self.observer.line(level, text);
     }
 

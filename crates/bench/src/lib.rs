@@ -15,6 +15,7 @@ mod reading;
 
 mod error;
 mod support;
+mod wire;
 
 mod recipe;
 
@@ -27,9 +28,11 @@ mod discover;
 mod durations;
 mod earlier;
 mod generate;
+mod ledger;
 mod room;
 mod verify;
 
+mod gather;
 mod host;
 mod journal;
 mod moment;
@@ -39,6 +42,7 @@ mod cache;
 mod checkpoint;
 mod metrics;
 mod narrator;
+mod spool;
 mod steplog;
 mod train;
 
@@ -57,6 +61,7 @@ pub use cache::CachePolicy;
 pub use ceiling::{ACCELERATORS_MAX, Bound, Ceiling, Client, Probe, Rate};
 pub use discover::{Discovered, Listing, discover};
 pub use error::{BenchError, Dialect};
+pub use feedline_ranks::{Aborted, Geometry, Team};
 pub use folder::{Existing, OutputFolder};
 pub use generate::Generated;
 pub use host::Host;

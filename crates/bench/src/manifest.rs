@@ -17,7 +17,7 @@ pub(crate) const MANIFEST_VERSION: u64 = 1;
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Size and checksum of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct FileSum {
     pub(crate) bytes: u64,
     /// CRC-32 with zlib's polynomial.
@@ -47,7 +47,7 @@ pub(crate) struct Head {
 }
 
 /// Files and bytes in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Totals {
     pub(crate) files: u64,
     pub(crate) bytes: u64,

@@ -4,6 +4,7 @@
 //! need of an epoch; both take one step at a time and stay the same size.
 
 use feedline_loader::Wait;
+use serde::{Deserialize, Serialize};
 
 /// One training or evaluation step of one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl Window {
 }
 
 /// What DLIO's formulas need of one block of steps on one rank.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BlockTally {
     /// Steps of the block.
     pub steps: u64,
@@ -118,7 +119,7 @@ pub(crate) fn weighted_by_steps(blocks: impl IntoIterator<Item = (u64, f64)>) ->
 
 /// What the strict formulas need of one epoch on one rank. They leave no step out: a pipeline that
 /// fills during the first step would otherwise lend its batches to the others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrictTally {
     /// Steps.
     pub steps: u64,
@@ -162,7 +163,7 @@ pub(crate) fn strict_throughput(ranks: &[StrictTally], batch: u64) -> Option<f64
 }
 
 /// Where step time went. The parts add up to the wall time of the steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Split {
     /// Waiting for a batch whose worker was inside a storage call.
     pub storage_ns: u64,

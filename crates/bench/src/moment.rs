@@ -1,9 +1,10 @@
 //! Points in time for result files: local wall clock for people, monotonic for durations.
 
 use feedline_clock::Clock;
+use serde::{Deserialize, Serialize};
 
 /// A moment of the run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// Monotonic time on the run's clock.
     pub ns: u64,

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use feedline_loader::FileNames;
+use serde::{Deserialize, Serialize};
 
 /// `<folder>/[<sub-folder>/]<prefix>_<i>_of_<total>.<extension>`, zero-padded; sub-folders take
 /// files in turn. A data set of any size is this one rule.
@@ -62,7 +63,7 @@ impl FileNames for NameRule {
 }
 
 /// Files that a listing found, sorted; one allocation for all names.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NameList {
     text: String,
     ends: Vec<usize>,

@@ -1,7 +1,9 @@
 //! Where a run tells how it goes, while it goes.
 
+use serde::{Deserialize, Serialize};
+
 /// How far the data generation is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generating {
     /// Files finished.
     pub files: u64,
@@ -15,6 +17,21 @@ pub struct Generating {
     pub kept_files: u64,
     /// Bytes of those.
     pub kept_bytes: u64,
+}
+
+impl Generating {
+    /// How far all processes of a job are if every one is as far as this one, which was at `begun`
+    /// when they began.
+    pub(crate) fn times(&self, begun: &Generating, processes: u64) -> Generating {
+        let grown = |now: u64, then: u64| then + (now - then).saturating_mul(processes);
+        Generating {
+            files: grown(self.files, begun.files).min(self.files_total),
+            bytes: grown(self.bytes, begun.bytes),
+            kept_files: grown(self.kept_files, begun.kept_files).min(self.files_total),
+            kept_bytes: grown(self.kept_bytes, begun.kept_bytes),
+            ..*self
+        }
+    }
 }
 
 /// How far the check of a data set is.

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use feedline_ranks::Geometry;
 use feedline_store::{Meter, Op};
+use serde::{Deserialize, Serialize};
 
 use crate::cache::CachePolicy;
 use crate::generate::Generated;
@@ -16,8 +18,10 @@ use crate::steplog::StepFile;
 pub struct Outcome {
     /// What was to be done.
     pub plan: Plan,
-    /// The machine.
-    pub host: Host,
+    /// Which rank was where.
+    pub geometry: Geometry,
+    /// The machines.
+    pub hosts: Vec<Host>,
     /// When it began.
     pub start: Moment,
     /// When it ended.
@@ -37,6 +41,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The machine of a rank.
+    pub(crate) fn host_of(&self, rank: usize) -> &Host {
+        &self.hosts[self.geometry.node_of_ranks()[rank] as usize]
+    }
+
     /// What the training readers of all ranks asked of the store.
     pub(crate) fn meter(&self) -> Meter {
         let mut total = Meter::default();
@@ -89,7 +98,7 @@ pub struct RankOutcome {
 }
 
 /// One epoch of one rank.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EpochOutcome {
     /// The epoch, from 1.
     pub number: u32,
@@ -109,14 +118,15 @@ pub struct EpochOutcome {
     pub strict: StrictTally,
     /// Bytes of the samples that its training batches held.
     pub sample_bytes: u64,
-    /// Share of the training files that was in the page cache before the epoch (rank 0 measures).
+    /// Share of the training files that was in the page cache before the epoch (the first rank of each machine
+    /// measures that machine's).
     pub cached_share: Option<f64>,
     /// `/proc/meminfo` when it began.
     pub meminfo: Vec<(String, String)>,
 }
 
 /// A run of steps between two checkpoints, or an evaluation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BlockOutcome {
     /// Its number in the epoch, from 1.
     pub number: u32,
@@ -138,7 +148,7 @@ impl BlockOutcome {
 }
 
 /// One checkpoint save.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointOutcome {
     /// Its number in the epoch, from 1.
     pub number: u32,

@@ -5,6 +5,7 @@ use feedline_store::{Op, OpMeter};
 use serde_json::{Map, Value, json};
 
 use crate::generate::Generated;
+use crate::host::Host;
 use crate::metrics::{Split, StrictTally};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::{Plan, Semantics};
@@ -38,6 +39,8 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> V
         "cache": outcome.cache.as_str(),
         "seed": outcome.seed,
         "accelerators": outcome.plan.ranks,
+        "processes": outcome.geometry.processes(),
+        "hosts": hosts(outcome),
         "quick": report.quick,
         "interrupted": outcome.interrupted,
         "comparable": !report.quick && !outcome.interrupted,
@@ -69,6 +72,22 @@ fn read_type(plan: &Plan) -> &'static str {
         KeptFor::Epoch => "on_demand",
         KeptFor::Run => "memory",
     }
+}
+
+/// The machines and what ran on them.
+fn hosts(outcome: &Outcome) -> Vec<Value> {
+    let (geometry, nodes) = (&outcome.geometry, outcome.geometry.node_of_ranks());
+    let host = |(node, host): (u32, &Host)| {
+        let ranks = (0..).zip(&nodes).filter(|&(_, &of)| of == node).map(|(rank, _)| rank);
+        json!({
+            "name": host.name,
+            "processes": geometry.processes_on(node).count(),
+            "ranks": ranks.collect::<Vec<u32>>(),
+            "cpus": host.cpus,
+            "memory_bytes": host.memory_bytes,
+        })
+    };
+    (0..).zip(&outcome.hosts).map(host).collect()
 }
 
 /// What was made and kept of the data set.

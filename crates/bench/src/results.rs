@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::BenchError;
 use crate::folder::{OutputFolder, SUMMARY_NAME};
+use crate::host::Host;
 use crate::journal::Journal;
 use crate::observer::{Level, Observer};
 use crate::outcome::{BlockOutcome, EpochOutcome, Outcome, RankOutcome};
@@ -35,7 +36,7 @@ pub fn write(
         return Ok(value); // As DLIO: a run that only generates leaves no files.
     }
     for (number, rank) in outcome.ranks.iter().enumerate() {
-        let output = RankOutput { outcome, rank };
+        let output = RankOutput { outcome, host: outcome.host_of(number), rank };
         folder.write(&format!("{number}_output.json"), |file| write_json(file, &output))?;
         let stats = per_epoch_stats(rank, outcome);
         folder.write(&format!("{number}_per_epoch_stats.json"), |file| write_json(file, &stats))?;
@@ -121,29 +122,45 @@ fn phases(epoch: &EpochOutcome) -> impl Iterator<Item = (String, &BlockOutcome)>
 
 /// `summary.json`.
 fn summary_json(outcome: &Outcome, summary: &Summary, report: &Report) -> Value {
-    let (plan, host) = (&outcome.plan, &outcome.host);
-    let samples = plan.train_files.total * plan.samples_per_file;
-    let data_gib = samples as f64 * plan.nominal_sample_bytes / f64::from(1 << 30);
+    let (plan, hosts) = (&outcome.plan, &outcome.hosts);
+    let host = &hosts[0];
+    let data_gib = data_gib_by_host(outcome);
+    let each = |value: fn(&Host) -> Value| hosts.iter().map(value).collect::<Vec<_>>();
+    let cached = |(host, &gib): (&Host, &f64)| i32::from(host.memory_gib() > gib);
+    let cached: Vec<_> = hosts.iter().zip(&data_gib).map(cached).collect();
     json!({
         "start": outcome.start.text,
         "num_accelerators": plan.ranks,
-        "num_hosts": 1,
+        "num_hosts": hosts.len(),
         "hostname": host.name,
         "metric": metric(outcome, summary, report.target),
         "num_files_train": plan.train_files.total,
         "num_files_eval": plan.eval_files.total,
         "num_samples_per_file": plan.samples_per_file,
-        "host_cpu_count": [host.cpus],
+        "host_cpu_count": each(|host| host.cpus.into()),
         "host_processor_name": "",
-        "potential_caching": [i32::from(host.memory_gib() > data_gib)],
+        "potential_caching": cached,
         "host_cpuinfo": text_map(&host.cpuinfo),
         "host_meminfo": text_map(&host.meminfo),
-        "host_memory_GB": [host.memory_gib()],
-        "data_size_per_host_GB": data_gib,
+        "host_memory_GB": each(|host| host.memory_gib().into()),
+        "data_size_per_host_GB": data_gib[0],
         "epochs": summary.train.as_ref().map_or(0, |train| train.au_percent.len()),
         "end": outcome.end.text,
         "feedline": own_results::object(outcome, summary, report),
     })
+}
+
+/// GiB that the ranks of each machine read in an epoch, by the workload's own description.
+fn data_gib_by_host(outcome: &Outcome) -> Vec<f64> {
+    let plan = &outcome.plan;
+    let samples = plan.train_files.total * plan.samples_per_file;
+    let nodes = outcome.geometry.node_of_ranks();
+    let of_node = |node| {
+        let ranks = nodes.iter().filter(|&&of_rank| of_rank as usize == node).count() as u64;
+        let read = ranks * samples / u64::from(plan.ranks);
+        read as f64 * plan.nominal_sample_bytes / f64::from(1 << 30)
+    };
+    (0..outcome.hosts.len()).map(of_node).collect()
 }
 
 fn metric(outcome: &Outcome, summary: &Summary, target: f64) -> Value {
@@ -247,12 +264,13 @@ fn span(block: &BlockOutcome) -> Value {
 /// `<rank>_output.json`, whose lists are read from the step log as they are written.
 struct RankOutput<'a> {
     outcome: &'a Outcome,
+    host: &'a Host,
     rank: &'a RankOutcome,
 }
 
 impl Serialize for RankOutput<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (plan, host) = (&self.outcome.plan, &self.outcome.host);
+        let (plan, host) = (&self.outcome.plan, self.host);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("host_memory_GB", &host.memory_gib())?;
         map.serialize_entry("host_cpu_count", &host.cpus)?;

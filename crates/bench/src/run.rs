@@ -1,4 +1,7 @@
 //! A whole run: generate, find the files, train on all ranks, write the results.
+//!
+//! In a job of several processes all of them go through this together. Process 0 looks at what is
+//! there, says what is to be done, and gets everything that was measured.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -8,15 +11,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use feedline_clock::Clock;
 use feedline_formats::{Companion, Element, FileSize, FileSpec, Format, Place};
 use feedline_loader::{DataSet, FileNames as _};
-use feedline_ranks::{Ranks, ThreadRank};
+use feedline_ranks::{Member, Ranks, Team};
 use feedline_store::{Kind, Store};
 use feedline_workload::{Shuffle, Workload};
+use serde::{Deserialize, Serialize};
 
 use crate::cache::CachePolicy;
 use crate::discover::{Discovered, Listing, discover};
 use crate::earlier::Earlier;
 use crate::error::BenchError;
 use crate::folder::OutputFolder;
+use crate::gather::{self, Gathered};
 use crate::generate::{Generated, Generator};
 use crate::host::Host;
 use crate::journal::Journal;
@@ -31,6 +36,7 @@ use crate::sizes::SampleSizes;
 use crate::steplog::StepLog;
 use crate::support;
 use crate::train::{Job, Trainer};
+use crate::wire;
 
 /// A file may differ from the described size by one part in this many, for headers of other writers.
 const SIZE_TOLERANCE: u64 = 50;
@@ -43,6 +49,8 @@ pub struct Run {
     pub name: String,
     /// What follows from it.
     pub plan: Plan,
+    /// The processes that run it, and their ranks.
+    pub team: Team,
     /// Whose time counts.
     pub clock: Clock,
     /// Where the data set is; its root is the data folder.
@@ -77,6 +85,7 @@ pub struct PreparedRun {
 }
 
 /// The files that a run reads.
+#[derive(Serialize, Deserialize)]
 struct Found {
     train: Discovered,
     eval: Option<Discovered>,
@@ -84,7 +93,10 @@ struct Found {
 
 impl Run {
     /// Checks what can be checked before the first byte is written: that this version can run the
-    /// workload, and that the data set is there or has room (Q31).
+    /// workload, and that the data set is there or has room (Q31). Returns on all processes of the
+    /// job once they have all passed.
+    ///
+    /// After an error, here or later, the caller tells the other processes ([`Team::abort`]).
     pub fn prepare(self) -> Result<PreparedRun, BenchError> {
         let format = support::format(&self.workload, self.plan.semantics)?;
         let element = support::element(&self.workload)?;
@@ -99,12 +111,18 @@ impl Run {
             let generator = prepared.generator();
             generator.check_layout()?;
             generator.check_folder()?;
-            let earlier = generator.look_back()?;
-            generator.check_room(&earlier)?;
-            prepared.earlier = earlier;
+            prepared.earlier = wire::decide(&prepared.run.team, || {
+                let earlier = generator.look_back()?;
+                generator.check_room(&earlier)?;
+                Ok(earlier)
+            })?;
         } else if workflow.train {
             prepared.found = Some(prepared.run.find()?);
         }
+        let stop = Arc::clone(&prepared.run.stop);
+        // Readers, sleeps and evaluations have no meeting to hear of it in.
+        prepared.run.team.on_abort(Box::new(move |_| stop.store(true, Ordering::Relaxed)));
+        prepared.run.team.max(0)?;
         Ok(prepared)
     }
 
@@ -133,7 +151,25 @@ impl Run {
         Ok(data.remove("")?)
     }
 
+    /// The files to read: process 0 looks, and the other machines see whether theirs are the same.
     fn find(&self) -> Result<Found, BenchError> {
+        let found = wire::decide(&self.team, || self.look())?;
+        if self.team.leads_node() && !self.team.leads() && self.listing == Listing::Look {
+            let names = found.train.names(&self.plan.train_files);
+            let last = self.plan.train_files.total.saturating_sub(1);
+            for number in [0, last] {
+                let mut key = String::new();
+                names.write_key(number, &mut key);
+                if self.data.kind(&key)? != Some(Kind::File) {
+                    let (file, host) = (self.data.locate(&key), Host::look().name);
+                    return Err(BenchError::NotOnHost { file, host });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn look(&self) -> Result<Found, BenchError> {
         let find = |rule: &NameRule, key| match self.listing {
             Listing::Look => discover(&*self.data, rule, key),
             Listing::Trust => Ok(Discovered::trusted(rule)),
@@ -153,14 +189,25 @@ impl PreparedRun {
     pub fn execute(mut self, folder: &OutputFolder) -> Result<Outcome, BenchError> {
         let journal = self.run.journal(folder)?;
         let start = Moment::now(&self.run.clock);
-        let worked = self.work(&journal, folder.path());
+        let worked = self.work(&journal, folder.path()).and_then(|(generated, ranks)| {
+            Ok((generated, gather::receive(&self.run.team, ranks, folder.path())?))
+        });
         match worked {
-            Ok((generated, ranks)) => Ok(self.run.outcome(start, generated, ranks)),
+            Ok((generated, gathered)) => self.run.outcome(start, generated, gathered),
             Err(error) => {
                 journal.dated(Level::Error, &chain(&error));
                 Err(error)
             }
         }
+    }
+
+    /// Runs this process's part of everything; the results go to process 0.
+    pub fn assist(mut self) -> Result<(), BenchError> {
+        let journal = Journal::silent(Arc::clone(&self.run.observer));
+        let (_, ranks) = self.work(&journal, &std::env::temp_dir())?;
+        gather::send(&self.run.team, &ranks)?;
+        self.run.team.max(u64::from(self.run.stop.load(Ordering::Relaxed)))?;
+        Ok(())
     }
 
     fn work(
@@ -184,13 +231,16 @@ impl PreparedRun {
             generated = Some(made);
         }
         let mut ranks = Vec::new();
-        if self.run.workload.workflow.train && !self.run.stop.load(Ordering::Relaxed) {
+        let stopped = u64::from(self.run.stop.load(Ordering::Relaxed));
+        if self.run.workload.workflow.train && self.run.team.max(stopped)? == 0 {
             let found = match self.found.take() {
                 Some(found) => found,
                 None => self.run.find()?,
             };
             self.run.announce_steps(journal);
-            if let Some(notice) = self.size_notice(&found.train)? {
+            if self.run.team.leads()
+                && let Some(notice) = self.size_notice(&found.train)?
+            {
                 journal.plain(Level::Warning, &notice);
                 self.run.warnings.push(notice);
             }
@@ -206,7 +256,7 @@ impl PreparedRun {
         let spec = FileSpec { dims, samples, element: self.element, index: 0 };
         let FileSize::Exact(expected) = self.format.size(&spec) else { return Ok(None) };
         let mut key = String::new();
-        found.names.write_key(0, &mut key);
+        found.names(&self.run.plan.train_files).write_key(0, &mut key);
         let size = self.run.data.open(&key)?.len()?;
         let differs = size.abs_diff(expected) > expected / SIZE_TOLERANCE;
         Ok(differs.then(|| {
@@ -221,6 +271,7 @@ impl PreparedRun {
     fn generator(&self) -> Generator<'_> {
         let Run { workload, plan, .. } = &self.run;
         Generator {
+            team: &self.run.team,
             workload: &self.run.name,
             recipe: Recipe::new(workload, plan, self.element, support::options(workload)),
             clock: &self.run.clock,
@@ -294,13 +345,13 @@ impl Run {
             journal.plain(Level::Warning, notice);
             self.warnings.push(notice.clone());
         }
-        let data_set = |found: Discovered| {
+        let data_set = |found: &Discovered, rule: &NameRule| {
             let (store, stop) = (Arc::clone(&self.data), Arc::clone(&self.stop));
-            let reading = self.plan.reading.reading;
-            DataSet { store, names: found.names, format: Arc::clone(&format), reading, stop }
+            let (names, reading) = (found.names(rule), self.plan.reading.reading);
+            DataSet { store, names, format: Arc::clone(&format), reading, stop }
         };
-        let train_data = data_set(found.train);
-        let eval_data = found.eval.map(data_set);
+        let train_data = data_set(&found.train, &self.plan.train_files);
+        let eval_data = found.eval.map(|found| data_set(&found, &self.plan.eval_files));
         if self.workload.workflow.checkpoint {
             self.checkpoints.make_folder("")?;
         }
@@ -317,7 +368,7 @@ impl Run {
             journal,
             observer: &*self.observer,
         };
-        on_ranks(&job, out)
+        on_ranks(&job, &self.team, out)
     }
 
     /// `random` draws a new order every run, everything else follows the workload's seed.
@@ -334,20 +385,21 @@ impl Run {
         self,
         start: Moment,
         generated: Option<Generated>,
-        ranks: Vec<RankOutcome>,
-    ) -> Outcome {
-        Outcome {
+        gathered: Gathered,
+    ) -> Result<Outcome, BenchError> {
+        Ok(Outcome {
             seed: self.seed(),
             cache: self.cache,
-            host: Host::look(),
+            geometry: self.team.geometry().clone(),
+            hosts: gathered.hosts,
             start,
             end: Moment::now(&self.clock),
             generated,
-            ranks,
+            ranks: gathered.ranks,
+            interrupted: self.team.max(u64::from(self.stop.load(Ordering::Relaxed)))? > 0,
             warnings: self.warnings,
-            interrupted: self.stop.load(Ordering::Relaxed),
             plan: self.plan,
-        }
+        })
     }
 }
 
@@ -381,9 +433,9 @@ fn chain(error: &dyn std::error::Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Trains on every rank. The error of the rank that failed first is the run's error.
-fn on_ranks(job: &Job<'_>, out: &Path) -> Result<Vec<RankOutcome>, BenchError> {
-    let ranks = feedline_ranks::threads(job.clock, job.plan.ranks);
+/// Trains on every rank of this process. The error of the rank that failed first is the run's error.
+fn on_ranks(job: &Job<'_>, team: &Team, out: &Path) -> Result<Vec<RankOutcome>, BenchError> {
+    let ranks = team.members(job.clock);
     let results = Mutex::new(Vec::new());
     job.clock.scope(|scope| {
         for rank in &ranks {
@@ -409,7 +461,7 @@ fn on_ranks(job: &Job<'_>, out: &Path) -> Result<Vec<RankOutcome>, BenchError> {
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn one_rank(job: &Job<'_>, rank: &ThreadRank, out: &Path) -> Result<RankOutcome, BenchError> {
+fn one_rank(job: &Job<'_>, rank: &Member, out: &Path) -> Result<RankOutcome, BenchError> {
     let work = AssertUnwindSafe(|| {
         let log = StepLog::create(out, rank.rank())
             .map_err(|source| BenchError::Output { file: out.display().to_string(), source })?;

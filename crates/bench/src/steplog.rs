@@ -13,11 +13,15 @@ use serde::ser::{Error as _, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use crate::metrics::Step;
+use crate::spool;
 
 /// Names of the numbers of a step, in the order in which they are kept.
 pub(crate) const COLUMNS: [&str; 8] =
     ["load", "proc", "compute", "storage", "decode", "workers", "peers", "asked_compute"];
 const RECORD_BYTES: u64 = 8 * COLUMNS.len() as u64;
+
+/// Records that go to another process at a time.
+const RAW_RECORDS: usize = 4096;
 
 /// One of DLIO's three lists; its number is its place in [`COLUMNS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +40,7 @@ pub(crate) struct StepLog {
 impl StepLog {
     /// A log in `folder` that vanishes with the process.
     pub(crate) fn create(folder: &Path, rank: u32) -> io::Result<Self> {
-        let path = folder.join(format!(".{rank}_steps.{}", std::process::id()));
-        let file =
-            File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
-        std::fs::remove_file(&path)?;
+        let file = spool::create(folder, &format!("{rank}_steps"))?;
         Ok(Self { file: BufWriter::with_capacity(32 << 10, file), steps: 0 })
     }
 
@@ -66,6 +67,13 @@ impl StepLog {
         Ok(())
     }
 
+    /// Goes on with records that another process has written; a last one that is cut off is dropped.
+    pub(crate) fn add_raw(&mut self, records: &[u8]) -> io::Result<()> {
+        let whole = records.chunks_exact(RECORD_BYTES as usize);
+        self.steps += whole.len() as u64;
+        self.file.write_all(&records[..whole.len() * RECORD_BYTES as usize])
+    }
+
     /// Ends writing; the lists can be read from here on.
     pub(crate) fn finish(self) -> io::Result<StepFile> {
         self.file.into_inner().map(StepFile).map_err(|error| error.into_error())
@@ -77,6 +85,23 @@ impl StepLog {
 pub(crate) struct StepFile(File);
 
 impl StepFile {
+    /// Calls `visit` with all records as they are, some thousands at a time.
+    pub(crate) fn each_raw(
+        &self,
+        mut visit: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut file = &self.0;
+        file.seek(SeekFrom::Start(0))?;
+        let mut piece = vec![0; RAW_RECORDS * RECORD_BYTES as usize];
+        loop {
+            let filled = read_up_to(file, &mut piece)?;
+            if filled == 0 {
+                return Ok(());
+            }
+            visit(&piece[..filled])?;
+        }
+    }
+
     /// Calls `visit` with the seconds of each step of a range, in the order of [`COLUMNS`].
     pub(crate) fn each(
         &self,
@@ -97,6 +122,18 @@ impl StepFile {
         }
         Ok(())
     }
+}
+
+/// Fills `buffer` as far as the file reaches; how far that is.
+fn read_up_to(mut file: &File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..])? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(filled)
 }
 
 /// A list of seconds that is read from the log while it is serialised.

@@ -87,7 +87,7 @@ impl Summary {
             saves: saves(outcome),
             strict: strict(outcome),
             rank_done_s: rank_done_s(outcome),
-            cached_share: epochs(outcome, |epochs| epochs[0].cached_share),
+            cached_share: epochs(outcome, cached_share),
         }
     }
 }
@@ -98,6 +98,12 @@ fn epochs<T>(outcome: &Outcome, value: impl Fn(&[&EpochOutcome]) -> T) -> Vec<T>
     (0..count)
         .map(|i| value(&outcome.ranks.iter().map(|rank| &rank.epochs[i]).collect::<Vec<_>>()))
         .collect()
+}
+
+/// The mean over those ranks that measured it, one on each machine.
+fn cached_share(ranks: &[&EpochOutcome]) -> Option<f64> {
+    let shares: Vec<f64> = ranks.iter().filter_map(|epoch| epoch.cached_share).collect();
+    mean_and_stdev(&shares).map(|(mean, _)| mean)
 }
 
 fn train_series(outcome: &Outcome) -> Series {
@@ -210,8 +216,12 @@ fn strict(outcome: &Outcome) -> Strict {
 }
 
 fn rank_done_s(outcome: &Outcome) -> Option<(f64, f64)> {
-    let begin = outcome.ranks.first()?.epochs.first()?.start.ns;
-    let done = outcome.ranks.iter().map(|rank| rank.done_ns.saturating_sub(begin) as f64 / 1e9);
+    // Every rank's own clock: all of them begin the first epoch together, at a barrier.
+    let done_s = |rank: &crate::outcome::RankOutcome| {
+        let begin = rank.epochs.first()?.start.ns;
+        Some(rank.done_ns.saturating_sub(begin) as f64 / 1e9)
+    };
+    let done = outcome.ranks.iter().filter_map(done_s);
     let first = done.clone().reduce(f64::min)?;
     Some((first, done.reduce(f64::max)?))
 }

@@ -149,7 +149,9 @@ impl<'a> Trainer<'a> {
         loader: &mut Loader,
         eval_loader: Option<&mut Loader>,
     ) -> Result<EpochOutcome, BenchError> {
-        let (rank, ranks) = self.place();
+        // Every machine has a page cache of its own, so its ranks take care of all files.
+        let (rank, ranks) = self.ranks.on_node();
+        let (rank, ranks) = (u64::from(rank), u64::from(ranks));
         let share = Share { rank, ranks, files: self.phase.space.files };
         cache::apply(self.job.cache, &self.job.train_data, &share, number)?;
         if let (Some(data), Some(phase)) = (&self.job.eval_data, &self.job.plan.eval) {
@@ -157,7 +159,7 @@ impl<'a> Trainer<'a> {
             cache::apply(self.job.cache, data, &share, number)?;
         }
         self.ranks.barrier()?;
-        let cached_share = (self.ranks.rank() == 0)
+        let cached_share = (rank == 0)
             .then(|| cache::share(&self.job.train_data, self.phase.space.files))
             .flatten();
         let meminfo = Host::meminfo_now();

@@ -269,7 +269,8 @@ pub(crate) fn next_step(verdict: &Verdict, setting: Setting, cached: Option<f64>
 pub(crate) fn cautions(outcome: &Outcome, summary: &Summary, setting: Setting) -> Vec<String> {
     let mut cautions = Vec::new();
     let bytes = outcome.plan.train_bytes();
-    let memory = outcome.host.memory_bytes as f64;
+    // The smallest machine's: it may read any file.
+    let memory = outcome.hosts.iter().map(|host| host.memory_bytes).min().unwrap_or(0) as f64;
     let shares: Vec<f64> = summary.cached_share.iter().copied().flatten().collect();
     let cached = shares.iter().filter(|&&share| share > MOSTLY_CACHED).count();
     if cached > 0 && !setting.odirect {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
     BenchError, CachePolicy, Existing, Level, Listing, NameRule, OutputFolder, Plan, Report, Run,
-    Semantics, Silent, Summary, discover, results,
+    Semantics, Silent, Summary, Team, discover, results,
 };
 use feedline_clock::Clock;
 use feedline_store::{
@@ -31,6 +31,7 @@ fn run_on(workload: &Workload, data: Arc<dyn Store>, semantics: Semantics) -> Ru
         plan: Plan::new(workload, 1, semantics).unwrap(),
         workload: workload.clone(),
         name: "test".into(),
+        team: Team::alone(1),
         clock: Clock::real(),
         data,
         checkpoints: Arc::new(Memory::new(Clock::real())),
@@ -78,7 +79,7 @@ fn check_found(keys: &[&str], rule: NameRule, expected: &[&str], notice: Option<
     let names: Vec<String> = (0..wanted)
         .map(|number| {
             let mut key = String::new();
-            found.names.write_key(number, &mut key);
+            found.names(&rule).write_key(number, &mut key);
             key
         })
         .collect();
@@ -89,7 +90,7 @@ fn check_found(keys: &[&str], rule: NameRule, expected: &[&str], notice: Option<
 #[track_caller]
 fn check_refused(keys: &[&str], rule: NameRule, expected: &str) {
     let error = discover(&store_with(keys), &rule, "dataset.num_subfolders_train");
-    assert_eq!(error.err().expect("refused").to_string(), expected);
+    assert_eq!(error.unwrap_err().to_string(), expected);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
     CachePolicy, Existing, Level, Listing, Observer, Outcome, OutputFolder, Pass, Plan, Run,
-    Semantics, Silent, Split, Stepping, Summary,
+    Semantics, Silent, Split, Stepping, Summary, Team,
 };
 use feedline_clock::Clock;
 use feedline_store::{Memory, Op};
@@ -74,6 +74,7 @@ impl Scenario {
             plan: Plan::new(&self.workload, self.ranks, self.semantics).unwrap(),
             workload: self.workload,
             name: "test".into(),
+            team: Team::alone(self.ranks),
             clock,
             data: Arc::new(data),
             checkpoints: Arc::new(checkpoints),

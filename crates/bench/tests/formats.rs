@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use feedline_bench::{
     CachePolicy, Existing, Level, Listing, Outcome, OutputFolder, Plan, Run, Semantics, Silent,
-    Split, Summary,
+    Split, Summary, Team,
 };
 use feedline_clock::Clock;
 use feedline_store::{Memory, Op};
@@ -40,6 +40,7 @@ fn run_on(workload: &Workload, ranks: u32, clock: Clock, store: Memory) -> (Outc
         plan: Plan::new(workload, ranks, Semantics::Feedline).unwrap(),
         workload: workload.clone(),
         name: "test".into(),
+        team: Team::alone(ranks),
         clock: clock.clone(),
         data: Arc::new(store),
         checkpoints: Arc::new(Memory::new(clock)),

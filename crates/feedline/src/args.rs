@@ -94,6 +94,7 @@ Examples:
   feedline run unet3d_h100 --accelerators 4 --data /mnt/data --generate
   feedline run my_workload.yaml --set reader.read_threads=8 --epochs 2 --require au
   feedline run workload=unet3d_h100 ++workload.dataset.data_folder=/mnt/data
+  mpirun -n 2 feedline run unet3d_h100 --accelerators 16 --data /mnt/data   (built with MPI)
 
 Exit codes: 0 it ran, 1 a --require was missed, 2 error, 130 stopped by Ctrl-C (results written).";
 
@@ -105,10 +106,11 @@ pub(crate) struct RunArgs {
     /// ++a.b=v, ~a.b, workload=NAME, hydra.run.dir=DIR)
     #[arg(value_name = "WORKLOAD | OVERRIDE", required = true)]
     pub(crate) words: Vec<String>,
-    /// Emulated accelerators (ranks), as threads of this process
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
+    /// Emulated accelerators (ranks) of the whole job, as threads of its processes [default: one a
+    /// process]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) accelerators: u32,
+    pub(crate) accelerators: Option<u32>,
     /// Folder of the data set [default: dataset.data_folder of the workload]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) data: Option<String>,

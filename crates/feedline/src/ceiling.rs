@@ -1,19 +1,17 @@
 //! `feedline ceiling`: what this client could feed if the storage were infinitely fast.
 
-use std::process::ExitCode;
-
 use feedline_bench::{BenchError, Client, Probe, Semantics};
 use feedline_clock::Clock;
 use serde_json::json;
 
 use crate::args::CeilingArgs;
-use crate::request::Request;
+use crate::request::{Request, Wish};
 use crate::{failure, run, show, signals};
 
-pub(crate) fn main(args: &CeilingArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn main(args: &CeilingArgs) -> anyhow::Result<u8> {
     let (text, mut overrides) = run::named(&args.words, args.config_dir.as_deref())?;
     overrides.extend(run::parse_all(&args.set)?);
-    let request = Request::new(&text, &overrides, 1, Semantics::Feedline)?;
+    let request = Request::new(&Wish::new(text, overrides), 1, Semantics::Feedline)?;
     for warning in &request.warnings {
         failure::say(&format!("warning: {warning}"));
     }
@@ -40,7 +38,7 @@ pub(crate) fn main(args: &CeilingArgs) -> anyhow::Result<ExitCode> {
     let measured = client.measure(workload);
     let _ = std::fs::remove_dir_all(&folder);
     let found = match measured {
-        Err(BenchError::Stopped) => return Ok(ExitCode::from(failure::INTERRUPTED)),
+        Err(BenchError::Stopped) => return Ok(failure::INTERRUPTED),
         other => other?,
     };
     if args.json {

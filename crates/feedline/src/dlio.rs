@@ -2,21 +2,22 @@
 //!
 //! Exit 0 when it ran, 1 on an error, 255 when more steps are asked for than the data has. The log
 //! goes to stderr and to `dlio.log`; results replace what is in the run folder. One process is one
-//! rank; `FEEDLINE_ACCELERATORS=N` makes it N, where DLIO would be started N times by mpirun.
+//! rank, as in DLIO; `FEEDLINE_ACCELERATORS=N` makes it N for the whole job.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use feedline_bench::{CachePolicy, Dialect, Existing, Level, Semantics};
+use feedline_bench::{CachePolicy, Dialect, Existing, Level};
 use feedline_workload::{Cfg, DlioCommandLine, WorkloadError, default_run_dir, to_yaml};
 
 use crate::failure;
+use crate::job::Job;
 use crate::progress::Progress;
-use crate::request::{self, Request};
-use crate::run::{self, Settings};
-use crate::{launcher, show};
+use crate::request::{self, Request, Wish};
+use crate::run::{self, Letter, Order, Settings};
+use crate::show;
 
 const HELP: &str = "\
 Feedline, started as dlio_benchmark: runs DLIO workloads.
@@ -33,43 +34,54 @@ Flags: --config-dir DIR  a folder with workload/NAME.yaml files
        --cfg job         print the workload and run nothing
        --help, --version
 
-FEEDLINE_ACCELERATORS=N emulates N accelerators in this process. DLIO_LOG_LEVEL sets the log level.
+FEEDLINE_ACCELERATORS=N emulates N accelerators instead of one a process. DLIO_LOG_LEVEL sets the log level.
 `feedline workloads` lists the workloads, `feedline run --help` tells of everything else.";
 
+/// DLIO's exit code of an error.
+pub(crate) const ERROR: u8 = 1;
+
 /// Runs as DLIO.
-pub(crate) fn main(args: Vec<String>) -> ExitCode {
-    match run(&args) {
-        Ok(code) => code,
-        Err(error) => {
-            failure::print(&error, Dialect::Dlio);
-            let too_many = error.chain().any(|cause| {
-                let found = cause.downcast_ref::<WorkloadError>();
-                matches!(found, Some(WorkloadError::StepsBeyondData { .. }))
-            });
-            ExitCode::from(if too_many { 255 } else { 1 })
-        }
-    }
+pub(crate) fn main(args: Vec<String>, job: Job) -> ExitCode {
+    let result = if job.leads() { run(&args, &job) } else { run::assist(&job) };
+    job.end(result, Dialect::Dlio, |error| {
+        let too_many = error.chain().any(|cause| {
+            let found = cause.downcast_ref::<WorkloadError>();
+            matches!(found, Some(WorkloadError::StepsBeyondData { .. }))
+        });
+        if too_many { 255 } else { ERROR }
+    })
 }
 
-fn run(args: &[String]) -> anyhow::Result<ExitCode> {
+fn run(args: &[String], job: &Job) -> anyhow::Result<u8> {
     let line = DlioCommandLine::parse(args)?;
     if line.help || line.hydra_help {
+        job.tell(&run::NOTHING)?;
         return show::print(HELP);
     }
     if line.version {
+        job.tell(&run::NOTHING)?;
         return show::print(&format!("Feedline {} as dlio_benchmark", env!("CARGO_PKG_VERSION")));
     }
-    launcher::refuse_many()?;
     let folders: Vec<_> = [&line.config_path, &line.config_dir].into_iter().flatten().collect();
     let text = folders
         .iter()
         .find_map(|folder| request::find(line.workload(), Some(Path::new(folder.as_str()))).ok())
         .map_or_else(|| request::find(line.workload(), None), Ok)?;
+    let wish = Wish::new(text, line.overrides.clone());
     if let Some(cfg) = line.cfg {
-        return print_config(cfg, &line, &text);
+        job.tell(&run::NOTHING)?;
+        return print_config(cfg, &line, &wish);
     }
     let level = log_level()?;
-    let request = Request::new(&text, &line.overrides, accelerators()?, Semantics::Feedline)?;
+    let order = Order {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        accelerators: accelerators()?.unwrap_or(job.processes()),
+        as_dlio: false,
+        cache: CachePolicy::Keep,
+        seed: run::random_seed()?,
+    };
+    job.team(order.accelerators)?;
+    let request = order.request(&wish)?;
     let run_dir = run_dir(&request);
     let out = request.workload.output.folder.clone().map_or_else(|| run_dir.clone(), PathBuf::from);
     let progress = Arc::new(Progress::log_only(level));
@@ -78,22 +90,15 @@ fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         run_dir: &run_dir,
         existing: Existing::Replace,
         log_level: level,
-        cache: CachePolicy::Keep,
         quick: false,
     };
-    let done = run::execute(request, &settings, progress)?;
-    if done.outcome.interrupted {
-        return Ok(ExitCode::from(failure::INTERRUPTED));
-    }
-    Ok(ExitCode::SUCCESS)
+    job.tell(&Some((&order, Letter::from(&wish))))?;
+    let done = run::execute(request, &order, &settings, progress, job)?;
+    Ok(if done.outcome.interrupted { failure::INTERRUPTED } else { 0 })
 }
 
-fn print_config(
-    cfg: Cfg,
-    line: &DlioCommandLine,
-    text: &request::Text,
-) -> anyhow::Result<ExitCode> {
-    let composed = request::composed(text, &line.overrides)?;
+fn print_config(cfg: Cfg, line: &DlioCommandLine, wish: &Wish) -> anyhow::Result<u8> {
+    let composed = wish.composed()?;
     let tree = if line.resolve { &composed.tree } else { &composed.unresolved };
     let job = match &line.package {
         None => to_yaml(tree),
@@ -134,10 +139,10 @@ fn log_level() -> anyhow::Result<Level> {
     }
 }
 
-fn accelerators() -> anyhow::Result<u32> {
-    let Ok(text) = std::env::var("FEEDLINE_ACCELERATORS") else { return Ok(1) };
+fn accelerators() -> anyhow::Result<Option<u32>> {
+    let Ok(text) = std::env::var("FEEDLINE_ACCELERATORS") else { return Ok(None) };
     match text.parse() {
-        Ok(count) if count > 0 => Ok(count),
+        Ok(count) if count > 0 => Ok(Some(count)),
         _ => Err(failure::hinted(
             format!("FEEDLINE_ACCELERATORS={text}: expected a whole number > 0"),
             "FEEDLINE_ACCELERATORS=4",

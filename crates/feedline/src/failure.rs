@@ -6,6 +6,9 @@ use std::process::ExitCode;
 use feedline_bench::{BenchError, Dialect};
 use feedline_workload::WorkloadError;
 
+use crate::job::Job;
+use crate::launcher;
+
 /// The run ended with an error.
 pub(crate) const ERROR: u8 = 2;
 /// A requirement was missed.
@@ -33,15 +36,35 @@ impl std::fmt::Display for Hinted {
 
 impl std::error::Error for Hinted {}
 
-/// Prints an error and gives the exit code for it.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    print(error, Dialect::Feedline);
-    ExitCode::from(ERROR)
+/// Prints an error before the processes of a job know of one another.
+pub(crate) fn report_once(error: &anyhow::Error, code: u8) -> ExitCode {
+    if launcher::started().is_none_or(|started| started.rank == 0) {
+        print(error, Dialect::Feedline);
+    }
+    ExitCode::from(code)
+}
+
+/// Prints what is wrong with a command line, or the help that was asked for; the exit code for it.
+pub(crate) fn usage(error: &clap::Error, job: &Job) -> u8 {
+    if job.leads() {
+        // Nobody reads it any more if it cannot be printed.
+        let _ = error.print();
+    }
+    if error.use_stderr() { ERROR } else { 0 }
 }
 
 /// Prints an error with its hint.
 pub(crate) fn print(error: &anyhow::Error, dialect: Dialect) {
-    say(&format!("error: {error:#}"));
+    print_as("error", error, dialect);
+}
+
+/// Prints an error of one process among several.
+pub(crate) fn print_at(place: &str, error: &anyhow::Error, dialect: Dialect) {
+    print_as(&format!("error: {place}"), error, dialect);
+}
+
+fn print_as(head: &str, error: &anyhow::Error, dialect: Dialect) {
+    say(&format!("{head}: {error:#}"));
     if let Some(hint) = hint(error, dialect) {
         say(&format!("hint: {hint}"));
     }

@@ -2,35 +2,83 @@
 
 use crate::failure;
 
-/// Variables in which launchers say how many processes they started.
-const SIZES: &[(&str, &str)] = &[
-    ("mpirun (Open MPI)", "OMPI_COMM_WORLD_SIZE"),
-    ("an MPI launcher", "PMI_SIZE"),
-    ("an MPI launcher", "MPI_LOCALNRANKS"),
-    ("srun", "SLURM_STEP_NUM_TASKS"),
-    ("flux", "FLUX_JOB_SIZE"),
-    ("jsrun", "JSM_NAMESPACE_SIZE"),
-    ("torchrun", "WORLD_SIZE"),
-];
-
-/// Refuses to run as one of several unrelated processes.
-pub(crate) fn refuse_many() -> anyhow::Result<()> {
-    refuse(|name| std::env::var(name).ok())
+/// The variables in which a launcher says how many processes it started, and which of them this is.
+struct Launcher {
+    name: &'static str,
+    size: &'static str,
+    rank: &'static str,
 }
 
-fn refuse(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<()> {
-    for (launcher, name) in SIZES {
-        let size = variable(name).and_then(|text| text.trim().parse::<u32>().ok());
-        if let Some(size) = size.filter(|&size| size > 1) {
-            return Err(failure::hinted(
-                format!("started {size} times by {launcher}, but this build has no MPI"),
-                format!(
-                    "start it once, with --accelerators {size} (or FEEDLINE_ACCELERATORS={size})"
-                ),
-            ));
-        }
+const LAUNCHERS: &[Launcher] = &[
+    launcher("mpirun (Open MPI)", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    launcher("an MPI launcher", "PMI_SIZE", "PMI_RANK"),
+    launcher("an MPI launcher", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"),
+    launcher("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+    launcher("flux", "FLUX_JOB_SIZE", "FLUX_TASK_RANK"),
+    launcher("jsrun", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK"),
+    launcher("torchrun", "WORLD_SIZE", "RANK"),
+];
+
+const fn launcher(name: &'static str, size: &'static str, rank: &'static str) -> Launcher {
+    Launcher { name, size, rank }
+}
+
+/// Several processes that were started together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Started {
+    launcher: &'static str,
+    pub(crate) processes: u32,
+    /// Which of them this is, if that is known; only the first one speaks of what goes wrong before
+    /// they know of one another.
+    pub(crate) rank: u32,
+}
+
+/// The processes that this one was started with, if it is not alone.
+pub(crate) fn started() -> Option<Started> {
+    find(|name| std::env::var(name).ok())
+}
+
+fn find(variable: impl Fn(&str) -> Option<String>) -> Option<Started> {
+    let number = |name| variable(name).and_then(|text| text.trim().parse::<u32>().ok());
+    LAUNCHERS.iter().find_map(|launcher| {
+        let processes = number(launcher.size).filter(|&size| size > 1)?;
+        let rank = number(launcher.rank).unwrap_or(0);
+        Some(Started { launcher: launcher.name, processes, rank })
+    })
+}
+
+impl Started {
+    /// Why they cannot work together in a build without MPI.
+    #[cfg(not(feature = "mpi"))]
+    pub(crate) fn refused(self) -> anyhow::Error {
+        let Self { launcher, processes, .. } = self;
+        failure::hinted(
+            format!("started {processes} times by {launcher}, but this build has no MPI"),
+            format!(
+                "start it once, with --accelerators {processes} (or \
+                 FEEDLINE_ACCELERATORS={processes}), or build it with --features mpi"
+            ),
+        )
     }
-    Ok(())
+
+    /// Why they cannot work together although this build has MPI.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn not_joined(self, joined: u32) -> anyhow::Error {
+        let Self { launcher, processes, .. } = self;
+        failure::hinted(
+            format!(
+                "started {processes} times by {launcher}, but MPI sees {joined} of the processes"
+            ),
+            "start it with the mpirun of the MPI library that it was built with; with Slurm: srun \
+             --mpi=pmix (or pmi2)",
+        )
+    }
+}
+
+/// This machine's name.
+pub(crate) fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
 }
 
 #[cfg(test)]
@@ -38,20 +86,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_processes_are_refused_and_one_is_not() {
-        let refused = |name: &'static str, value: &'static str| {
-            refuse(move |asked| (asked == name).then(|| value.to_owned()))
-                .map_err(|e| e.to_string())
+    fn several_processes_are_noticed_and_one_is_not() {
+        let found = |variables: &'static [(&str, &str)]| {
+            find(|asked| {
+                let known = variables.iter().find(|(name, _)| *name == asked);
+                known.map(|(_, value)| (*value).to_owned())
+            })
         };
-        assert_eq!(refused("OMPI_COMM_WORLD_SIZE", "1"), Ok(()));
-        assert_eq!(refused("HOME", "4"), Ok(()));
-        assert_eq!(
-            refused("OMPI_COMM_WORLD_SIZE", "4"),
-            Err("started 4 times by mpirun (Open MPI), but this build has no MPI".to_owned())
-        );
-        assert_eq!(
-            refused("WORLD_SIZE", "2"),
-            Err("started 2 times by torchrun, but this build has no MPI".to_owned())
-        );
+        assert_eq!(found(&[("OMPI_COMM_WORLD_SIZE", "1")]), None);
+        assert_eq!(found(&[("HOME", "4")]), None);
+        let mpirun = Started { launcher: "mpirun (Open MPI)", processes: 4, rank: 3 };
+        let variables = &[("OMPI_COMM_WORLD_SIZE", "4"), ("OMPI_COMM_WORLD_RANK", "3")];
+        assert_eq!(found(variables), Some(mpirun));
+        let torchrun = Started { launcher: "torchrun", processes: 2, rank: 0 };
+        assert_eq!(found(&[("WORLD_SIZE", "2")]), Some(torchrun));
     }
 }

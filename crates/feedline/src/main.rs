@@ -7,6 +7,7 @@ mod args;
 mod ceiling;
 mod dlio;
 mod failure;
+mod job;
 mod launcher;
 mod progress;
 mod quick;
@@ -24,6 +25,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use args::{Args, Command};
+use feedline_bench::Dialect;
+use job::Job;
 
 /// The name under which the command takes DLIO's command line.
 const DLIO_NAME: &str = "dlio_benchmark";
@@ -31,16 +34,36 @@ const DLIO_NAME: &str = "dlio_benchmark";
 fn main() -> ExitCode {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let job = match Job::join() {
+        Ok(job) => job,
+        Err(error) if name == DLIO_NAME => return failure::report_once(&error, dlio::ERROR),
+        Err(error) => return failure::report_once(&error, failure::ERROR),
+    };
     if name == DLIO_NAME {
-        return dlio::main(std::env::args().skip(1).collect());
+        return dlio::main(std::env::args().skip(1).collect(), job);
     }
-    let result = match Args::parse().command {
-        Command::Run(run) => run::main(&run),
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let code = failure::usage(&error, &job);
+            return job.end(Ok(code), Dialect::Feedline, |_| failure::ERROR);
+        }
+    };
+    let result = match args.command {
+        Command::Run(run) => run::main(&run, &job),
+        _ if !job.leads() => job.hear::<()>().map(|()| 0),
+        _ if job.processes() > 1 => Err(failure::hinted(
+            format!(
+                "only `feedline run` works in several processes, and {} were started",
+                job.processes()
+            ),
+            "start this command once, without the launcher",
+        )),
         Command::Verify(verify) => verify::main(&verify),
         Command::Ceiling(args) => ceiling::main(&args),
         Command::Workloads { name } => show::workloads(name.as_deref()),
         Command::Explain { metric } => show::explain(metric.as_deref()),
         Command::Reference { page } => show::reference(page),
     };
-    result.unwrap_or_else(|error| failure::report(&error))
+    job.end(result, Dialect::Feedline, |_| failure::ERROR)
 }

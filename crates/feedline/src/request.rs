@@ -9,6 +9,8 @@ use feedline_workload::{
     BUILT_IN, Composed, Override, RunPaths, Source, Workload, WorkloadError, compose, presets,
     resolve,
 };
+use jiff::Zoned;
+use serde::{Deserialize, Serialize};
 
 use crate::failure;
 
@@ -21,6 +23,7 @@ pub(crate) struct Request {
 }
 
 /// Where the text of a workload comes from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Text {
     pub(crate) name: String,
     pub(crate) origin: String,
@@ -69,13 +72,8 @@ fn read(path: &Path) -> anyhow::Result<Text> {
 
 impl Request {
     /// Composes, types, checks and plans.
-    pub(crate) fn new(
-        text: &Text,
-        overrides: &[Override],
-        ranks: u32,
-        semantics: Semantics,
-    ) -> anyhow::Result<Self> {
-        let composed = composed(text, overrides)?;
+    pub(crate) fn new(wish: &Wish, ranks: u32, semantics: Semantics) -> anyhow::Result<Self> {
+        let composed = wish.composed()?;
         let resolved = resolve(&composed)?;
         let mut warnings: Vec<_> = resolved.warnings.iter().map(ToString::to_string).collect();
         let remarks = feedline_workload::check(&resolved.workload, ranks)?;
@@ -110,8 +108,30 @@ impl Request {
     }
 }
 
-/// The composed tree alone.
-pub(crate) fn composed(text: &Text, overrides: &[Override]) -> Result<Composed, WorkloadError> {
-    let source = Source { name: &text.name, origin: &text.origin, text: &text.yaml };
-    compose(source, overrides, &|format| jiff::Zoned::now().strftime(format).to_string())
+/// A workload as it was named, and what is to be changed in it.
+#[derive(Clone)]
+pub(crate) struct Wish {
+    pub(crate) text: Text,
+    pub(crate) overrides: Vec<Override>,
+    /// The time of the run, in all places where a workload asks for it.
+    pub(crate) now: Zoned,
+}
+
+impl Wish {
+    pub(crate) fn new(text: Text, overrides: Vec<Override>) -> Self {
+        Self { text, overrides, now: Zoned::now() }
+    }
+
+    /// The composed tree alone.
+    pub(crate) fn composed(&self) -> Result<Composed, WorkloadError> {
+        let Text { name, origin, yaml } = &self.text;
+        let source = Source { name, origin, text: yaml };
+        compose(source, &self.overrides, &|format| self.now.strftime(format).to_string())
+    }
+
+    /// The same with further overrides.
+    pub(crate) fn with(mut self, overrides: Vec<Override>) -> Self {
+        self.overrides.extend(overrides);
+        self
+    }
 }

@@ -1,38 +1,50 @@
 //! `feedline run`.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use feedline_bench::results::{self, LogSettings};
 use feedline_bench::{
     BenchError, CachePolicy, Existing, Level, Listing, NameRule, Observer, Outcome, OutputFolder,
-    Report, Run, Semantics, Summary, discover,
+    Report, Run, Semantics, Silent, Summary, discover,
 };
 use feedline_clock::Clock;
 use feedline_report::units;
-use feedline_store::{Mode, Posix, Store};
+use feedline_store::{Mode, Posix};
 use feedline_workload::{IoEngine, Override};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::args::{Cache, RunArgs};
 use crate::failure;
+use crate::job::Job;
 use crate::progress::Progress;
-use crate::request::{self, Request, Text};
+use crate::request::{self, Request, Text, Wish};
 use crate::require::Requirement;
-use crate::{launcher, quick, show, signals};
+use crate::{quick, show, signals};
 
-/// Runs a workload as the arguments say.
-pub(crate) fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    launcher::refuse_many()?;
+/// Runs a workload as the arguments say; the exit code.
+pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
+    if !job.leads() {
+        return assist(job);
+    }
     let requirements =
         args.require.iter().map(|text| Requirement::parse(text)).collect::<Result<Vec<_>, _>>()?;
     if args.generate_only && !requirements.is_empty() {
         let hint = "leave --generate-only or --require out";
         return Err(failure::hinted("--require needs a run that trains", hint));
     }
-    let request = request(args)?;
+    let order = Order {
+        version: VERSION.to_owned(),
+        accelerators: args.accelerators.unwrap_or(job.processes()),
+        as_dlio: args.as_dlio,
+        cache: cache_policy(args),
+        seed: random_seed()?,
+    };
+    job.team(order.accelerators)?;
+    let wish = wish(args, &order)?;
+    let request = order.request(&wish)?;
     for warning in &request.warnings {
         failure::say(&format!("warning: {warning}"));
     }
@@ -51,6 +63,7 @@ pub(crate) fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     if args.dry_run {
+        job.tell(&NOTHING)?;
         return show::plan(&request);
     }
     let out = out_folder(args, &request);
@@ -62,10 +75,10 @@ pub(crate) fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
         run_dir: &run_dir,
         existing,
         log_level: Level::Warning,
-        cache: cache_policy(args),
         quick: args.quick,
     };
-    let done = execute(request, &settings, Arc::new(Progress::new()))?;
+    job.tell(&Some((&order, Letter::from(&wish))))?;
+    let done = execute(request, &order, &settings, Arc::new(Progress::new()), job)?;
     show::result(&done, args.json)?;
     Ok(exit_code(&done, &requirements))
 }
@@ -93,7 +106,7 @@ pub(crate) struct Done {
     pub(crate) folder: PathBuf,
 }
 
-fn exit_code(done: &Done, requirements: &[Requirement]) -> ExitCode {
+fn exit_code(done: &Done, requirements: &[Requirement]) -> u8 {
     let missed: Vec<_> = requirements.iter().filter_map(|r| r.missed(&done.json)).collect();
     for text in &missed {
         failure::say(&format!("missed: {text}"));
@@ -104,9 +117,9 @@ fn exit_code(done: &Done, requirements: &[Requirement]) -> ExitCode {
             Some(_) => format!("stopped: the results so far are in {folder}"),
             None => format!("stopped before training; the log is in {folder}"),
         });
-        return ExitCode::from(failure::INTERRUPTED);
+        return failure::INTERRUPTED;
     }
-    ExitCode::from(if missed.is_empty() { 0 } else { failure::MISSED })
+    if missed.is_empty() { 0 } else { failure::MISSED }
 }
 
 /// The workload that the words name, and the overrides among them.
@@ -143,32 +156,29 @@ pub(crate) fn named(
     Ok((request::find(&name, config_dir)?, overrides))
 }
 
-fn request(args: &RunArgs) -> anyhow::Result<Request> {
+/// What the arguments ask for.
+fn wish(args: &RunArgs, order: &Order) -> anyhow::Result<Wish> {
     let (text, mut overrides) = named(&args.words, args.config_dir.as_deref())?;
     overrides.extend(flag_overrides(args)?);
-    let semantics = if args.as_dlio { Semantics::Dlio } else { Semantics::Feedline };
-    let request =
-        |overrides: &[Override]| Request::new(&text, overrides, args.accelerators, semantics);
+    let mut wish = Wish::new(text, overrides);
     if !args.quick {
-        return request(&overrides);
+        return Ok(wish);
     }
     // First, so that whatever the user says wins.
-    let full = feedline_workload::resolve(&request::composed(&text, &overrides)?)?.workload;
-    overrides.splice(..0, parse_all(&quick::overrides(&full, args.accelerators))?);
-    let there = request(&overrides)?;
-    if !args.generate && !args.generate_only && data_is_there(&there) {
-        return Ok(there);
+    let full = feedline_workload::resolve(&wish.composed()?)?.workload;
+    wish.overrides.splice(..0, parse_all(&quick::overrides(&full, order.accelerators))?);
+    let there = data_is_there(&order.request(&wish)?);
+    if !args.generate && !args.generate_only && there {
+        return Ok(wish);
     }
     // Data of its own, beside whatever is in the data folder, made unless an earlier run did.
     let folder = Path::new(&full.dataset.data_folder).join(QUICK_FOLDER);
     let folder = format!("dataset.data_folder={}", quoted(&folder.to_string_lossy()));
-    overrides.extend(parse_all(&[folder])?);
-    let made = request(&overrides)?;
-    if data_is_there(&made) && !args.generate_only {
-        return Ok(made);
+    let wish = wish.with(parse_all(&[folder])?);
+    if data_is_there(&order.request(&wish)?) && !args.generate_only {
+        return Ok(wish);
     }
-    overrides.extend(parse_all(&["workflow.generate_data=True"])?);
-    request(&overrides)
+    Ok(wish.with(parse_all(&["workflow.generate_data=True"])?))
 }
 
 pub(crate) fn parse_all(words: &[impl AsRef<str>]) -> anyhow::Result<Vec<Override>> {
@@ -231,6 +241,69 @@ fn out_folder(args: &RunArgs, request: &Request) -> PathBuf {
     })
 }
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What process 0 has decided for all processes of the job, beside the workload.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// The build that gives it.
+    pub(crate) version: String,
+    pub(crate) accelerators: u32,
+    pub(crate) as_dlio: bool,
+    pub(crate) cache: CachePolicy,
+    /// Seed of shuffles whose mode is `random` (Q38).
+    pub(crate) seed: u64,
+}
+
+impl Order {
+    /// The workload, checked for this job.
+    pub(crate) fn request(&self, wish: &Wish) -> anyhow::Result<Request> {
+        let semantics = if self.as_dlio { Semantics::Dlio } else { Semantics::Feedline };
+        Request::new(wish, self.accelerators, semantics)
+    }
+}
+
+/// What is told to processes that have nothing to do.
+pub(crate) const NOTHING: Option<(Order, Letter)> = None;
+
+/// A wish on its way to another process, whose machine need not have the workload's file.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Letter {
+    text: Text,
+    overrides: Vec<String>,
+    now: String,
+}
+
+impl From<&Wish> for Letter {
+    fn from(wish: &Wish) -> Self {
+        let overrides = wish.overrides.iter().map(|item| item.text.clone()).collect();
+        Self { text: wish.text.clone(), overrides, now: wish.now.to_string() }
+    }
+}
+
+impl Letter {
+    fn wish(self) -> anyhow::Result<Wish> {
+        let overrides = self.overrides.iter().map(|text| Override::parse(text));
+        let overrides = overrides.collect::<Result<_, _>>()?;
+        let now = self.now.parse().context("process 0 sent no time")?;
+        Ok(Wish { text: self.text, overrides, now })
+    }
+}
+
+/// Does what process 0 says.
+pub(crate) fn assist(job: &Job) -> anyhow::Result<u8> {
+    let Some((order, letter)) = job.hear::<Option<(Order, Letter)>>()? else { return Ok(0) };
+    if order.version != VERSION {
+        return Err(failure::hinted(
+            format!("this is Feedline {VERSION}, and process 0 runs Feedline {}", order.version),
+            "install the same build on every host",
+        ));
+    }
+    let request = order.request(&letter.wish()?)?;
+    build(&request, &order, Arc::new(Silent), Level::Error, job)?.prepare()?.assist()?;
+    Ok(0)
+}
+
 /// How a run is to be recorded.
 pub(crate) struct Settings<'a> {
     /// Where the results go.
@@ -239,38 +312,51 @@ pub(crate) struct Settings<'a> {
     pub(crate) run_dir: &'a Path,
     pub(crate) existing: Existing,
     pub(crate) log_level: Level,
-    pub(crate) cache: CachePolicy,
     pub(crate) quick: bool,
 }
 
-/// Runs and writes every result file.
-pub(crate) fn execute(
-    request: Request,
-    settings: &Settings<'_>,
+/// This process's part of a run that its ranks and stores are ready for.
+fn build(
+    request: &Request,
+    order: &Order,
     observer: Arc<dyn Observer>,
-) -> anyhow::Result<Done> {
+    log_level: Level,
+    job: &Job,
+) -> anyhow::Result<Run> {
     let stop = signals::stop()?;
     feedline_store::allow_open_files().context("cannot look up how many files may be open")?;
-    let data: Arc<dyn Store> = Arc::new(data_store(&request)?);
     let checkpoints = Path::new(&request.workload.checkpoint.checkpoint_folder);
-    let run = Run {
+    Ok(Run {
         plan: request.plan.clone(),
         workload: request.workload.clone(),
         name: request.composed.name.clone(),
+        team: job.team(order.accelerators)?,
         clock: Clock::real(),
-        data: Arc::clone(&data),
+        data: Arc::new(data_store(request)?),
         checkpoints: Arc::new(Posix::new(checkpoints, Mode::Buffered)),
         stop,
-        cache: settings.cache,
+        cache: order.cache,
         listing: match request.workload.dataset.skip_listing {
             true => Listing::Trust,
             false => Listing::Look,
         },
-        observer: Arc::clone(&observer),
-        log_level: settings.log_level,
-        random_seed: random_seed()?,
+        observer,
+        log_level,
+        random_seed: order.seed,
         warnings: request.warnings.iter().cloned().chain(request.plan.trim_notice()).collect(),
-    };
+    })
+}
+
+/// Runs, on process 0, and writes every result file.
+pub(crate) fn execute(
+    request: Request,
+    order: &Order,
+    settings: &Settings<'_>,
+    observer: Arc<dyn Observer>,
+    job: &Job,
+) -> anyhow::Result<Done> {
+    let run = build(&request, order, Arc::clone(&observer), settings.log_level, job)?;
+    let data = Arc::clone(&run.data);
     let run = run.prepare()?;
     let folder = OutputFolder::claim(settings.out, settings.existing)?;
     for (name, text) in request.hydra_files(settings.run_dir) {
@@ -307,7 +393,7 @@ fn data_store(request: &Request) -> anyhow::Result<Posix> {
 }
 
 /// A seed that differs from run to run.
-fn random_seed() -> anyhow::Result<u64> {
+pub(crate) fn random_seed() -> anyhow::Result<u64> {
     let mut bytes = [0; 8];
     let mut source =
         std::fs::File::open("/dev/urandom").context("/dev/urandom: cannot be opened")?;

@@ -1,7 +1,6 @@
 //! What goes to stdout.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use feedline_bench::explain;
@@ -10,15 +9,15 @@ use feedline_workload::presets;
 use serde_json::json;
 
 use crate::args::{Args, Page};
-use crate::failure;
 use crate::request::{self, Request};
 use crate::run::Done;
+use crate::{failure, launcher};
 
 /// Width of a page that does not go to a terminal.
 const PAGE_WIDTH: usize = 100;
 
 /// The shipped workloads, or one of them.
-pub(crate) fn workloads(name: Option<&str>) -> anyhow::Result<ExitCode> {
+pub(crate) fn workloads(name: Option<&str>) -> anyhow::Result<u8> {
     let text = match name {
         Some(name) => request::find(name, None)?.yaml,
         None => feedline_report::workloads::table(presets::presets(), style()),
@@ -27,7 +26,7 @@ pub(crate) fn workloads(name: Option<&str>) -> anyhow::Result<ExitCode> {
 }
 
 /// One metric, or the list of all.
-pub(crate) fn explain(metric: Option<&str>) -> anyhow::Result<ExitCode> {
+pub(crate) fn explain(metric: Option<&str>) -> anyhow::Result<u8> {
     let text = match metric {
         None => feedline_report::explain::index(style()),
         Some(name) => {
@@ -50,7 +49,7 @@ pub(crate) fn metric_hint(name: &str) -> String {
 }
 
 /// A generated reference page.
-pub(crate) fn reference(page: Page) -> anyhow::Result<ExitCode> {
+pub(crate) fn reference(page: Page) -> anyhow::Result<u8> {
     print(&match page {
         Page::Cli => cli_markdown(),
         Page::WorkloadKeys => feedline_workload::keys_markdown(),
@@ -59,12 +58,12 @@ pub(crate) fn reference(page: Page) -> anyhow::Result<ExitCode> {
 }
 
 /// What a run would do.
-pub(crate) fn plan(request: &Request) -> anyhow::Result<ExitCode> {
+pub(crate) fn plan(request: &Request) -> anyhow::Result<u8> {
     print(&feedline_report::plan::plan(&request.plan, &request.workload, style()))
 }
 
 /// The end of a run: one screen, or one JSON object.
-pub(crate) fn result(done: &Done, as_json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) fn result(done: &Done, as_json: bool) -> anyhow::Result<u8> {
     let folder = done.folder.display().to_string();
     if as_json {
         let object = json!({
@@ -96,17 +95,18 @@ fn cli_markdown() -> String {
 }
 
 /// Writes to stdout; a reader that has gone away is not an error.
-pub(crate) fn print(text: &str) -> anyhow::Result<ExitCode> {
+pub(crate) fn print(text: &str) -> anyhow::Result<u8> {
     let mut out = io::stdout().lock();
     let written = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
+        _ => Ok(0),
     }
 }
 
 pub(crate) fn style() -> Style {
-    let terminal = io::stdout().is_terminal();
+    // mpirun lends a terminal to programs whatever its own output goes to.
+    let terminal = io::stdout().is_terminal() && launcher::started().is_none();
     let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let width = match terminal_size::terminal_size() {
         Some((terminal_size::Width(columns), _)) if terminal => usize::from(columns),

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 
 use crate::failure;
 
 /// The first signal asks to stop, by setting what is returned; the second ends the process.
 pub(crate) fn stop() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    // The one signal of the three that mpirun passes on as it is.
+    for signal in [SIGINT, SIGTERM, SIGUSR1] {
         let code = i32::from(failure::INTERRUPTED);
         signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&stop))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))

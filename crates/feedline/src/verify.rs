@@ -1,7 +1,6 @@
 //! `feedline verify`.
 
 use std::io::{self, Write as _};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
@@ -22,7 +21,7 @@ const OBJECT_BEGIN: &str = "{\n  \"feedline_verify\": 1,\n  \"bad\": [";
 const MOST_THREADS: usize = 8;
 
 /// Checks a data set.
-pub(crate) fn main(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn main(args: &VerifyArgs) -> anyhow::Result<u8> {
     let stop = signals::stop()?;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
     let progress = Progress::new();
@@ -45,16 +44,16 @@ pub(crate) fn main(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     if interrupted {
         let (checked, files) = (verified.checked_files, units::counted(verified.files, "file"));
         failure::say(&format!("stopped: {} of {files} checked", units::count(checked)));
-        return Ok(ExitCode::from(failure::INTERRUPTED));
+        return Ok(failure::INTERRUPTED);
     }
     if verified.bad_files == 0 {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(0);
     }
     let folder = args.folder.display();
     failure::say(&format!(
         "hint: remove the bad files; `feedline run … --data {folder} --generate-only` makes them anew"
     ));
-    Ok(ExitCode::from(failure::MISSED))
+    Ok(failure::MISSED)
 }
 
 /// What goes to stdout, as it is found: a set may have more bad files than memory should hold.

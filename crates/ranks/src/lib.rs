@@ -1,20 +1,35 @@
 //! Who else is running: the other emulated accelerators of this job.
 //!
-//! One rank is one emulated accelerator. [`Ranks`] is what a rank may ask of the others; today they
-//! are threads of one process ([`threads`]), and the trait holds nothing that a message-passing
-//! library could not provide. A rank that fails aborts the job: every other rank gets
-//! [`Aborted`] from the call it is in or from its next one, so nobody waits for the dead.
-#![forbid(unsafe_code)]
+//! One rank is one emulated accelerator. A job is one process or several, joined by a [`Link`]; each
+//! process holds one rank or several, as threads. [`Team`] is this process's part of the job,
+//! [`Ranks`] what a rank may ask of the others. A rank that fails aborts the job: every other rank
+//! gets [`Aborted`] from the call it is in or from its next one, so nobody waits for the dead.
+#![deny(unsafe_code)]
 
-mod threads;
+mod geometry;
+mod link;
+mod member;
+mod team;
 
-pub use threads::{ThreadRank, threads};
+#[cfg(feature = "mpi")]
+mod mpi;
+#[cfg(any(test, feature = "rehearsal"))]
+mod rehearsal;
+
+#[cfg(feature = "mpi")]
+pub use crate::mpi::{Mpi, MpiError};
+pub use geometry::{Geometry, TooFewRanks};
+pub use link::{Alone, Hear, Link};
+pub use member::Member;
+#[cfg(any(test, feature = "rehearsal"))]
+pub use rehearsal::{Rehearsal, rehearse};
+pub use team::Team;
 
 /// The job was ended by a rank that could not go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rank {rank} ended the job: {reason}")]
 pub struct Aborted {
-    /// The rank that gave up first.
+    /// The rank that gave up first, or the first one of the process that did.
     pub rank: u32,
     /// What it said.
     pub reason: String,
@@ -28,22 +43,13 @@ pub trait Ranks: Send + Sync {
     /// How many ranks the job has.
     fn size(&self) -> u32;
 
-    /// The machine that this rank runs on, from 0.
-    fn node(&self) -> u32;
-
-    /// How many machines the job runs on.
-    fn nodes(&self) -> u32;
+    /// Which rank of its machine this is, from 0, and how many there are on that machine.
+    fn on_node(&self) -> (u32, u32);
 
     /// Waits until every rank has come here and tells each the largest `value` that any brought.
     /// A barrier that carries news: a rank that saw a stop request tells the others in the step's
     /// own synchronisation.
     fn max(&self, value: u64) -> Result<u64, Aborted>;
-
-    /// Brings every rank's `bytes` to rank 0, in rank order; the others get `None`.
-    fn gather(&self, bytes: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Aborted>;
-
-    /// Brings rank 0's `bytes` to every rank; what the others pass is dropped.
-    fn broadcast(&self, bytes: Vec<u8>) -> Result<Vec<u8>, Aborted>;
 
     /// Ends the job for every rank; the first reason given is the one that all of them see.
     fn abort(&self, reason: &str);

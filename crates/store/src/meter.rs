@@ -63,6 +63,36 @@ impl Meter {
         }
     }
 
+    /// All of it in numbers, for another process: see [`Meter::from_words`].
+    pub fn to_words(&self) -> Vec<u64> {
+        let mut words = Vec::new();
+        for op in &self.ops {
+            words.extend([op.calls, op.errors, op.bytes, op.busy_ns]);
+            let place = words.len();
+            words.push(0);
+            for step in op.latency_ns.iter_recorded() {
+                words.extend([step.value_iterated_to(), step.count_at_value()]);
+                words[place] += 1;
+            }
+        }
+        words
+    }
+
+    /// The meter that these numbers were made from; `None` if they were not made by
+    /// [`Meter::to_words`].
+    pub fn from_words(words: &[u64]) -> Option<Meter> {
+        let mut meter = Meter::default();
+        let mut words = words.iter().copied();
+        for op in &mut meter.ops {
+            (op.calls, op.errors) = (words.next()?, words.next()?);
+            (op.bytes, op.busy_ns) = (words.next()?, words.next()?);
+            for _ in 0..words.next()? {
+                op.latency_ns.record_n(words.next()?, words.next()?).ok()?;
+            }
+        }
+        words.next().is_none().then_some(meter)
+    }
+
     pub(crate) fn record(&mut self, op: Op, duration_ns: u64, ended: Ended) {
         let meter = &mut self.ops[op as usize];
         meter.calls += 1;
@@ -92,6 +122,25 @@ impl Default for OpMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_meter_survives_its_way_to_another_process() {
+        let mut meter = Meter::default();
+        for duration_ns in [0, 1, 999, 1_000, 123_456_789, 3_600_000_000_000] {
+            meter.record(Op::Read, duration_ns, Ended::Well { bytes: 7 });
+        }
+        meter.record(Op::Open, 55, Ended::Badly);
+        let words = meter.to_words();
+        let copy = Meter::from_words(&words).unwrap();
+        for op in Op::ALL {
+            let (one, other) = (meter.op(op), copy.op(op));
+            assert_eq!((one.calls, one.errors), (other.calls, other.errors), "{op}");
+            assert_eq!((one.bytes, one.busy_ns), (other.bytes, other.busy_ns), "{op}");
+            assert_eq!(one.latency_ns, other.latency_ns, "{op}");
+        }
+        assert!(Meter::from_words(&words[1..]).is_none());
+        assert!(Meter::from_words(&[words.as_slice(), &[0]].concat()).is_none());
+    }
 
     #[test]
     fn merged_meters_count_both() {

@@ -102,6 +102,7 @@ impl Set {
         let plan = Plan::new(&self.workload, 1, Semantics::Feedline).unwrap();
         let element = Element::UInt8;
         work(&Generator {
+            team: &Team::alone(1),
             clock: &self.clock,
             store,
             plan: &plan,

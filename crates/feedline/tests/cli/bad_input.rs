@@ -348,6 +348,7 @@ fn an_unknown_metric_cannot_be_explained() {
     assert_eq!((ran.code, &*ran.stdout), (Some(2), ""));
 }
 
+#[cfg(not(feature = "mpi"))]
 #[test]
 fn several_processes_of_a_launcher_are_refused() {
     for (variable, launcher) in [
@@ -363,7 +364,8 @@ fn several_processes_of_a_launcher_are_refused() {
             ran.stderr,
             format!(
                 "error: started 4 times by {launcher}, but this build has no MPI\n\
-                 hint: start it once, with --accelerators 4 (or FEEDLINE_ACCELERATORS=4)\n"
+                 hint: start it once, with --accelerators 4 (or FEEDLINE_ACCELERATORS=4), or build it \
+                 with --features mpi\n"
             )
         );
         assert_eq!((ran.code, bed.tree()), (Some(2), Vec::new()));

@@ -147,7 +147,7 @@ impl Bed {
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         let mut command = self.feedline(&["run"]);
         command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running { child: Some(command.spawn().expect("the command starts")) }
+        Running::new(command.spawn().expect("the command starts"))
     }
 
     /// Every path below the folder, folders with a slash, without the workload file.
@@ -216,6 +216,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    pub(crate) fn new(child: Child) -> Self {
+        Self { child: Some(child) }
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.as_ref().expect("not waited for yet").id();
         let line = format!("kill -{name} {id}");

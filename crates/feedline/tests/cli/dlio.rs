@@ -205,6 +205,7 @@ fn at_level_error_a_run_is_silent() {
     assert_eq!(bed.read("run/dlio.log"), "");
 }
 
+#[cfg(not(feature = "mpi"))]
 #[test]
 fn a_launcher_is_refused() {
     let bed = bed();
@@ -213,7 +214,8 @@ fn a_launcher_is_refused() {
     assert_eq!(
         ran.stderr,
         "error: started 8 times by mpirun (Open MPI), but this build has no MPI\n\
-         hint: start it once, with --accelerators 8 (or FEEDLINE_ACCELERATORS=8)\n"
+         hint: start it once, with --accelerators 8 (or FEEDLINE_ACCELERATORS=8), or build it with \
+         --features mpi\n"
     );
     assert_eq!((ran.code, bed.tree()), (Some(1), before));
 }

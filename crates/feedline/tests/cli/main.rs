@@ -2,15 +2,20 @@
 //!
 //! Every test runs the built binary in an empty folder of its own, with an empty environment. Texts
 //! are compared in full; only times, rates, shares and sizes that the machine decides are blurred.
-//! The group `disk` needs a Linux on which `unshare` may make a user namespace.
+//! The group `disk` needs a Linux on which `unshare` may make a user namespace; so do `mpi` and `hosts`,
+//! which also need Open MPI and are there only in a build with MPI.
 
 mod bad_input;
 mod bed;
 mod disk;
 mod dlio;
 mod good_runs;
+#[cfg(feature = "mpi")]
+mod hosts;
 mod manifest;
 mod modes;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod results;
 mod signals;
 mod verify;

@@ -1,6 +1,8 @@
 //! Whole screens of runs whose values were made up.
 
-use feedline_bench::{Cause, Generated, Host, Moment, Plan, Saves, Split, Strict, Verdict};
+use feedline_bench::{
+    Cause, Generated, Geometry, Host, Moment, Plan, Saves, Split, Strict, Verdict,
+};
 use feedline_workload::{BUILT_IN, Override, Source, compose, presets, resolve};
 
 use super::*;
@@ -575,7 +577,8 @@ fn an_outcome_is_shown_by_its_values() {
     let outcome = Outcome {
         cache: feedline_bench::CachePolicy::Keep,
         plan: run.plan.clone(),
-        host: Host::default(),
+        geometry: Geometry::new(run.plan.ranks, vec![0]).unwrap(),
+        hosts: vec![Host::default()],
         start: moment.clone(),
         end: moment,
         generated: run.generated,

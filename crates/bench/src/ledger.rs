@@ -1,0 +1,97 @@
+//! Where the entries of made files go: into the manifest, or on their way to the process that
+//! writes it.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
+
+use feedline_ranks::Team;
+
+use crate::error::BenchError;
+use crate::manifest::{FileSum, ManifestWriter};
+use crate::spool;
+
+/// Text that goes to process 0 at a time.
+const MESSAGE_BYTES: usize = 128 << 10;
+
+/// Takes entries, in any order.
+pub(crate) enum Ledger<'a> {
+    /// This process writes the manifest.
+    Manifest(ManifestWriter<'a>),
+    /// Another one does; entries wait on disk until it asks for them.
+    Waiting(BufWriter<File>),
+}
+
+impl Ledger<'_> {
+    /// A ledger of a process that does not write the manifest.
+    pub(crate) fn waiting(team: &Team) -> Result<Self, BenchError> {
+        let folder = std::env::temp_dir();
+        let file = spool::create(&folder, &format!("entries-{}", team.process()))
+            .map_err(|source| unwritable(&folder.display().to_string(), source))?;
+        Ok(Self::Waiting(BufWriter::new(file)))
+    }
+
+    pub(crate) fn add(&mut self, name: &str, sum: FileSum) -> Result<(), BenchError> {
+        match self {
+            Self::Manifest(manifest) => Ok(manifest.add(name, sum)?),
+            Self::Waiting(file) => {
+                let line = serde_json::to_string(&(name, sum)).unwrap_or_default();
+                writeln!(file, "{line}").map_err(spooled)
+            }
+        }
+    }
+
+    /// Brings the entries of all processes together and publishes the manifest.
+    pub(crate) fn conclude(self, team: &Team) -> Result<(), BenchError> {
+        match self {
+            Self::Manifest(mut manifest) => {
+                for process in 1..team.geometry().processes() {
+                    receive(team, process, &mut manifest)?;
+                }
+                Ok(manifest.publish()?)
+            }
+            Self::Waiting(file) => {
+                let file = file.into_inner().map_err(|error| spooled(error.into_error()))?;
+                send(team, file)
+            }
+        }
+    }
+}
+
+/// Lines of entries, then an empty message.
+fn send(team: &Team, mut file: File) -> Result<(), BenchError> {
+    file.seek(SeekFrom::Start(0)).map_err(spooled)?;
+    let mut lines = BufReader::new(file);
+    let mut message = Vec::new();
+    loop {
+        let more = lines.read_until(b'\n', &mut message).map_err(spooled)?;
+        if more == 0 || message.len() >= MESSAGE_BYTES {
+            let last = message.is_empty();
+            team.send(std::mem::take(&mut message))?;
+            if last {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn receive(team: &Team, process: u32, manifest: &mut ManifestWriter<'_>) -> Result<(), BenchError> {
+    loop {
+        let message = team.receive(process)?;
+        if message.is_empty() {
+            return Ok(());
+        }
+        for line in message.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            let entry = serde_json::from_slice::<(String, FileSum)>(line);
+            let (name, sum) = entry.map_err(|_| BenchError::OtherBuild { process })?;
+            manifest.add(&name, sum)?;
+        }
+    }
+}
+
+fn spooled(source: io::Error) -> BenchError {
+    unwritable("list of generated files in the temporary folder", source)
+}
+
+fn unwritable(file: &str, source: io::Error) -> BenchError {
+    BenchError::Output { file: file.to_owned(), source }
+}

@@ -1,0 +1,153 @@
+//! The processes that were started together for one command.
+//!
+//! Process 0 reads the command line, decides everything that could differ between processes, prints
+//! and chooses the exit code; the others do what it says. A process that cannot go on says why, and
+//! all of them end with its exit code.
+
+use std::cell::Cell;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use feedline_bench::{Aborted, BenchError, Dialect, Team};
+use feedline_ranks::{Alone, Link};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{failure, launcher};
+
+/// This process among those of its job.
+pub(crate) struct Job {
+    link: Arc<dyn Link>,
+    /// The first of its ranks, once they are dealt out.
+    first_rank: Cell<u32>,
+    /// Whether process 0 has told the others what to do.
+    told: Cell<bool>,
+    #[cfg(feature = "mpi")]
+    mpi: Option<Arc<feedline_ranks::Mpi>>,
+}
+
+impl Job {
+    /// Joins the processes that a launcher started with this one.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn join() -> anyhow::Result<Self> {
+        let Some(started) = launcher::started() else {
+            return Ok(Self::new(Arc::new(Alone), None));
+        };
+        let mpi = feedline_ranks::Mpi::join()?;
+        let joined = mpi.nodes().len() as u32;
+        if joined != started.processes {
+            return Err(started.not_joined(joined));
+        }
+        Ok(Self::new(Arc::clone(&mpi) as Arc<dyn Link>, Some(mpi)))
+    }
+
+    /// Without MPI, several processes would be as many unrelated jobs.
+    #[cfg(not(feature = "mpi"))]
+    pub(crate) fn join() -> anyhow::Result<Self> {
+        match launcher::started() {
+            None => Ok(Self::new(Arc::new(Alone))),
+            Some(started) => Err(started.refused()),
+        }
+    }
+
+    fn new(
+        link: Arc<dyn Link>,
+        #[cfg(feature = "mpi")] mpi: Option<Arc<feedline_ranks::Mpi>>,
+    ) -> Self {
+        let first_rank = Cell::new(link.process());
+        Self {
+            link,
+            first_rank,
+            told: Cell::new(false),
+            #[cfg(feature = "mpi")]
+            mpi,
+        }
+    }
+
+    /// Whether this process reads the command line and speaks.
+    pub(crate) fn leads(&self) -> bool {
+        self.link.process() == 0
+    }
+
+    pub(crate) fn processes(&self) -> u32 {
+        self.link.nodes().len() as u32
+    }
+
+    /// The job's ranks over its processes.
+    pub(crate) fn team(&self, accelerators: u32) -> anyhow::Result<Team> {
+        let team = Team::new(Arc::clone(&self.link), accelerators).map_err(|error| {
+            let hint = format!("--accelerators {} or more, or fewer processes", error.processes);
+            failure::hinted(error.to_string(), hint)
+        })?;
+        self.first_rank.set(team.geometry().ranks_of(self.link.process()).start);
+        Ok(team)
+    }
+
+    /// On process 0: tells the others.
+    pub(crate) fn tell(&self, order: &impl Serialize) -> anyhow::Result<()> {
+        self.told.set(true);
+        self.link.broadcast(serde_json::to_vec(order)?).map_err(BenchError::Aborted)?;
+        Ok(())
+    }
+
+    /// On the other processes: what process 0 says.
+    pub(crate) fn hear<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
+        let bytes = self.link.broadcast(Vec::new()).map_err(BenchError::Aborted)?;
+        serde_json::from_slice(&bytes).context("process 0 speaks another version of Feedline")
+    }
+
+    /// Ends the job: with the largest exit code that any process has, or with the error of the first
+    /// one that failed. `code_of` is the exit code of an error.
+    pub(crate) fn end(
+        self,
+        result: anyhow::Result<u8>,
+        dialect: Dialect,
+        code_of: impl Fn(&anyhow::Error) -> u8,
+    ) -> ExitCode {
+        let agreed = result.and_then(|code| {
+            Ok(self.link.max(u64::from(code)).map_err(BenchError::Aborted)? as u8)
+        });
+        let code = match &agreed {
+            Ok(code) => *code,
+            Err(error) => {
+                self.report(error, dialect);
+                code_of(error)
+            }
+        };
+        self.leave(code, agreed.is_ok());
+        ExitCode::from(code)
+    }
+
+    /// Prints an error of this process and tells the others; one that came from elsewhere is printed
+    /// there.
+    fn report(&self, error: &anyhow::Error, dialect: Dialect) {
+        let elsewhere = error.chain().any(|cause| {
+            cause.is::<Aborted>() || matches!(cause.downcast_ref(), Some(BenchError::Aborted(_)))
+        });
+        if !elsewhere {
+            let rank = self.first_rank.get();
+            // What process 0 finds wrong with the command line is not the fault of a rank.
+            match self.processes() == 1 || (self.leads() && !self.told.get()) {
+                true => failure::print(error, dialect),
+                false => {
+                    let place = format!("rank {rank} on {}", launcher::host_name());
+                    failure::print_at(&place, error, dialect);
+                }
+            }
+            self.link.abort(Aborted { rank, reason: format!("{error:#}") });
+        }
+    }
+
+    #[cfg(feature = "mpi")]
+    fn leave(&self, code: u8, well: bool) {
+        match &self.mpi {
+            Some(mpi) if well => mpi.finish(),
+            Some(mpi) => mpi.leave_aborted(code),
+            None => {}
+        }
+    }
+
+    #[cfg(not(feature = "mpi"))]
+    fn leave(&self, _code: u8, _well: bool) {}
+}
