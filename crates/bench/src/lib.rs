@@ -79,5 +79,5 @@ pub use reading::ReadPlan;
 pub use run::{PreparedRun, Run};
 pub use sizes::SampleSizes;
 pub use summary::{Saves, Series, Strict, Summary};
-pub use verdict::{Basis, Cause, Report, Setting, Verdict};
+pub use verdict::{Altered, Basis, Cause, Report, Setting, Verdict};
 pub use verify::{BadFile, Fault, Strangers, Verification, Verified};

@@ -146,12 +146,38 @@ pub struct Report {
     pub target: f64,
     /// True if the data set was cut down for a quick look.
     pub quick: bool,
+    /// What was made of the storage on purpose.
+    pub altered: Altered,
     /// The answer.
     pub verdict: Verdict,
     /// What to know before believing the numbers.
     pub cautions: Vec<String>,
     /// What to try next.
     pub next_step: String,
+}
+
+/// What a run made of its storage on purpose, in the words in which it can be asked for again.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Altered {
+    /// What it was held to.
+    pub limit: Option<String>,
+    /// Which operations failed.
+    pub faults: Vec<String>,
+}
+
+impl Altered {
+    /// True if the storage was left as it is.
+    pub fn is_nothing(&self) -> bool {
+        self.limit.is_none() && self.faults.is_empty()
+    }
+
+    /// What was done, as the end of a sentence that begins with the storage: `limited to 2GB/s`.
+    pub fn described(&self) -> String {
+        let limit = self.limit.iter().map(|limit| format!("limited to {limit}"));
+        let faults =
+            (!self.faults.is_empty()).then(|| format!("failing {}", self.faults.join(" ")));
+        limit.chain(faults).collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl Report {
@@ -188,6 +214,7 @@ impl Report {
             workload: name.to_owned(),
             target: workload.metric.au,
             quick,
+            altered: Altered::default(),
             verdict,
             cautions,
             next_step: match outcome.interrupted {

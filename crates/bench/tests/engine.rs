@@ -11,7 +11,7 @@ use feedline_bench::{
     Semantics, Silent, Split, Stepping, Summary, Team,
 };
 use feedline_clock::Clock;
-use feedline_store::{Memory, Op};
+use feedline_store::{Limit, Limited, Memory, Op, Pace, Store};
 use feedline_workload::{DataLoader, Format, Framework, ReadType, Shuffle, TimeSpec, Workload};
 
 const S: u64 = 1_000_000_000;
@@ -63,12 +63,25 @@ impl Scenario {
             Op::Write => (save_s * 1e9) as u64,
             _ => 0,
         });
-        let outcome = self.execute(clock, data, checkpoints);
+        let outcome = self.execute(clock, Arc::new(data), Arc::new(checkpoints));
         let summary = Summary::new(&outcome);
         (outcome, summary)
     }
 
-    fn execute(self, clock: Clock, data: Memory, checkpoints: Memory) -> Outcome {
+    /// The same on a storage that answers at once but for `limit`, which is the whole job's.
+    fn run_limited(self, limit: &str) -> (Outcome, Summary) {
+        let clock = Clock::simulated();
+        let limit = Limit::parse(limit).unwrap();
+        let pace = Arc::new(Pace::new(limit, clock.clone()));
+        let store = || -> Arc<dyn Store> {
+            Arc::new(Limited::new(Memory::new(clock.clone()), Arc::clone(&pace)))
+        };
+        let outcome = self.execute(clock.clone(), store(), store());
+        let summary = Summary::new(&outcome);
+        (outcome, summary)
+    }
+
+    fn execute(self, clock: Clock, data: Arc<dyn Store>, checkpoints: Arc<dyn Store>) -> Outcome {
         let out = tempfile::tempdir().unwrap();
         let run = Run {
             plan: Plan::new(&self.workload, self.ranks, self.semantics).unwrap(),
@@ -76,8 +89,8 @@ impl Scenario {
             name: "test".into(),
             team: Team::alone(self.ranks),
             clock,
-            data: Arc::new(data),
-            checkpoints: Arc::new(checkpoints),
+            data,
+            checkpoints,
             stop: self.stop,
             cache: CachePolicy::Keep,
             listing: Listing::Look,
@@ -378,8 +391,8 @@ fn q41_an_epoch_checkpoint_is_labelled_with_the_step_it_follows() {
         scenario.workload.workflow.checkpoint = true;
         let clock = Clock::simulated();
         let checkpoints = Memory::new(clock.clone());
-        let data = Memory::new(clock.clone());
-        scenario.execute(clock, data, checkpoints.clone());
+        let data = Arc::new(Memory::new(clock.clone()));
+        scenario.execute(clock, data, Arc::new(checkpoints.clone()));
         [3, 4].map(|step| {
             checkpoints
                 .get(&format!("global_epoch1_step{step}/model_states-0.pt"))
@@ -456,8 +469,8 @@ fn files_opened(change: fn(&mut Workload)) -> Vec<u64> {
         }
         0
     });
-    let checkpoints = Memory::new(clock.clone());
-    scenario.execute(clock, data, checkpoints);
+    let checkpoints = Arc::new(Memory::new(clock.clone()));
+    scenario.execute(clock, Arc::new(data), checkpoints);
     let opened = opened.lock().unwrap();
     // Before training, the size of the first file is held against the workload.
     opened[1..].to_vec()
@@ -506,4 +519,70 @@ fn q28_training_with_checkpoints_to_read_ends_well() {
     scenario.workload.checkpoint.num_checkpoints_write = Some(2);
     let (_, summary) = scenario.run();
     assert!(summary.saves.is_some());
+}
+
+/// Four files of 192 bytes (64 of data behind a header of 128), each opened, asked for its size and
+/// read in one call; 1 s of compute, 0.5 s of decode a batch.
+fn limited(limit: &str) -> (Outcome, Summary) {
+    let mut scenario = Scenario::new(4);
+    scenario.workload.reader.preprocess_time = TimeSpec::Constant { mean: 0.5 };
+    scenario.run_limited(limit)
+}
+
+#[test]
+fn a_limited_rate_is_charged_to_the_storage_and_to_nothing_else() {
+    // 96 B/s: a file takes 2 s and its decoding 0.5 s, so batch k is ready at 2.5 (k + 1) and steps
+    // end at 3.5, 6, 8.5, 11. Batch 0 is waited for from 0: 2 s of storage, 0.5 s of decode. Batch k
+    // is begun at 2.5 k, its step before ends at 2.5 k + 1: 1 s of storage is left, 0.5 s of decode.
+    let (outcome, summary) = limited("96B/s");
+    assert_eq!(summary.strict.split, split_s(2.0 + 3.0, 0.5 + 1.5, 0.0, 4.0));
+    let read = outcome.ranks[0].meter.op(Op::Read).clone();
+    assert_eq!((read.calls, read.bytes, read.busy_ns), (4, 4 * 192, 8 * S));
+}
+
+#[test]
+fn a_limit_changes_the_storage_part_alone() {
+    // Without workers every read is waited for: 4 files of 0 or 2 s, 0.5 s of decode, 1 s of compute.
+    let split = |limit| {
+        let mut scenario = Scenario::new(4);
+        scenario.workload.reader.read_threads = 0;
+        scenario.workload.reader.preprocess_time = TimeSpec::Constant { mean: 0.5 };
+        match limit {
+            Some(limit) => scenario.run_limited(limit).1.strict.split,
+            None => scenario.run().1.strict.split,
+        }
+    };
+    assert_eq!(split(None), split_s(0.0, 2.0, 0.0, 4.0));
+    assert_eq!(split(Some("96B/s")), split_s(8.0, 2.0, 0.0, 4.0));
+}
+
+#[test]
+fn a_latency_is_charged_to_the_storage_once_for_every_call() {
+    // 3 calls a file of 0.5 s each: 1.5 s of storage, then 0.5 s of decode: batch k is ready at
+    // 2 (k + 1), steps end at 3, 5, 7, 9. Waits: 1.5 + 0.5 for batch 0; batch k is begun at 2 k and
+    // waited for from 2 k + 1 on: 0.5 s of storage and 0.5 s of decode.
+    let (outcome, summary) = limited("500ms");
+    let calls = [Op::Open, Op::Stat, Op::Read].map(|op| outcome.ranks[0].meter.op(op).calls);
+    assert_eq!(calls, [4, 4, 4]);
+    assert_eq!(summary.strict.split, split_s(1.5 + 1.5, 0.5 + 1.5, 0.0, 4.0));
+}
+
+#[test]
+fn readers_of_two_ranks_share_a_limited_rate() {
+    // Two files a rank, 96 B/s for both: files end at 2, 4, 6, 8. The ranks' first steps begin at 2
+    // and 4; the one that is first waits for the other until 5, when both end. Second files were
+    // asked for when the first were there, at 2 and 4, and end at 6 and 8.
+    // Rank A: storage 2, compute to 3, peers to 5; storage to 6, compute to 7, peers to 9.
+    // Rank B: storage 4, compute to 5; storage to 8, compute to 9.
+    let (_, summary) = Scenario { ranks: 2, ..Scenario::new(4) }.run_limited("96B/s");
+    assert_eq!(summary.strict.split, split_s(2.0 + 1.0 + 4.0 + 3.0, 0.0, 2.0 + 2.0, 4.0));
+}
+
+#[test]
+fn checkpoints_are_held_to_the_same_limit() {
+    // A checkpoint of 10 240 bytes at 1024 B/s takes 10 s.
+    let mut scenario = Scenario::new(4);
+    scenario.workload.workflow.checkpoint = true;
+    let (_, summary) = scenario.run_limited("1KiB/s");
+    assert_eq!(summary.saves.unwrap().seconds, (10.0, 0.0));
 }

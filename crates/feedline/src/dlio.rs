@@ -79,6 +79,8 @@ fn run(args: &[String], job: &Job) -> anyhow::Result<u8> {
         as_dlio: false,
         cache: CachePolicy::Keep,
         seed: run::random_seed()?,
+        store_limit: None,
+        store_faults: Vec::new(),
     };
     job.team(order.accelerators)?;
     let request = order.request(&wish)?;

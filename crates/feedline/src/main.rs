@@ -7,6 +7,7 @@ mod args;
 mod ceiling;
 mod dlio;
 mod failure;
+mod faults;
 mod job;
 mod launcher;
 mod progress;

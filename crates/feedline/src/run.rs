@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::args::{Cache, RunArgs};
 use crate::failure;
+use crate::faults::Wanted;
 use crate::job::Job;
 use crate::progress::Progress;
 use crate::request::{self, Request, Text, Wish};
@@ -41,10 +42,12 @@ pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
         as_dlio: args.as_dlio,
         cache: cache_policy(args),
         seed: random_seed()?,
+        store_limit: args.store_limit.clone(),
+        store_faults: args.store_fault.clone(),
     };
     job.team(order.accelerators)?;
     let wish = wish(args, &order)?;
-    let request = order.request(&wish)?;
+    let mut request = order.request(&wish)?;
     for warning in &request.warnings {
         failure::say(&format!("warning: {warning}"));
     }
@@ -61,6 +64,10 @@ pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
              alone",
             "use --cache keep, or --set reader.odirect=false",
         ));
+    }
+    if let Some(caution) = order.wanted()?.caution() {
+        failure::say(&format!("warning: {caution}"));
+        request.warnings.push(caution);
     }
     if args.dry_run {
         job.tell(&NOTHING)?;
@@ -253,9 +260,17 @@ pub(crate) struct Order {
     pub(crate) cache: CachePolicy,
     /// Seed of shuffles whose mode is `random` (Q38).
     pub(crate) seed: u64,
+    /// As the user wrote them.
+    pub(crate) store_limit: Option<String>,
+    pub(crate) store_faults: Vec<String>,
 }
 
 impl Order {
+    /// What is made of the storage.
+    fn wanted(&self) -> anyhow::Result<Wanted> {
+        Wanted::parse(self.store_limit.as_deref(), &self.store_faults)
+    }
+
     /// The workload, checked for this job.
     pub(crate) fn request(&self, wish: &Wish) -> anyhow::Result<Request> {
         let semantics = if self.as_dlio { Semantics::Dlio } else { Semantics::Feedline };
@@ -325,15 +340,17 @@ fn build(
 ) -> anyhow::Result<Run> {
     let stop = signals::stop()?;
     feedline_store::allow_open_files().context("cannot look up how many files may be open")?;
+    let (clock, team) = (Clock::real(), job.team(order.accelerators)?);
+    let storage = order.wanted()?.begin(&clock, request.workload.train.seed, &stop, &team);
     let checkpoints = Path::new(&request.workload.checkpoint.checkpoint_folder);
     Ok(Run {
         plan: request.plan.clone(),
         workload: request.workload.clone(),
         name: request.composed.name.clone(),
-        team: job.team(order.accelerators)?,
-        clock: Clock::real(),
-        data: Arc::new(data_store(request)?),
-        checkpoints: Arc::new(Posix::new(checkpoints, Mode::Buffered)),
+        team,
+        clock,
+        data: storage.wrap(Arc::new(data_store(request)?)),
+        checkpoints: storage.wrap(Arc::new(Posix::new(checkpoints, Mode::Buffered))),
         stop,
         cache: order.cache,
         listing: match request.workload.dataset.skip_listing {
@@ -364,8 +381,9 @@ pub(crate) fn execute(
     }
     let outcome = run.execute(&folder)?;
     let summary = Summary::new(&outcome);
-    let report =
+    let mut report =
         Report::new(&request.composed.name, &request.workload, settings.quick, &outcome, &summary);
+    report.altered = order.wanted()?.altered();
     let json = results::write(&folder, &outcome, &summary, &report)?;
     let name = request.workload.output.log_file.clone();
     let log = LogSettings { name, level: settings.log_level, observer };

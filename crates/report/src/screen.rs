@@ -45,7 +45,13 @@ pub fn render(shown: &Shown<'_>, style: Style) -> String {
             ranks_done(shown),
         ]),
         time_split(shown, style),
-        block(vec![storage(shown), page_cache(shown), generated(shown), checkpoints(shown)]),
+        block(vec![
+            storage(shown),
+            altered(shown),
+            page_cache(shown),
+            generated(shown),
+            checkpoints(shown),
+        ]),
     ];
     let after = block(vec![
         Some(("next", shown.report.next_step.clone())),
@@ -172,6 +178,12 @@ fn storage(shown: &Shown<'_>) -> Option<(&'static str, String)> {
     };
     let opens = units::counted(counts.opens, "open");
     shown.trained().then(|| ("storage", format!("{reads}; {opens}")))
+}
+
+fn altered(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let altered = &shown.report.altered;
+    let text = || format!("storage {}: not comparable with other results", altered.described());
+    (!altered.is_nothing()).then(|| ("what if", text()))
 }
 
 fn page_cache(shown: &Shown<'_>) -> Option<(&'static str, String)> {

@@ -1,60 +1,52 @@
-//! A store that fails on purpose, once, where a test wants it.
+//! A store that fails on purpose, where a test or a user wants it.
 
-use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Durability, Entry, Kind, Object, Op, Resident, Store, StoreError, Upload};
+use crate::{
+    Durability, Entry, FaultSpec, Faults, Kind, Object, Op, Resident, Store, StoreError, Upload,
+    When,
+};
 
-/// Wraps a store so that one operation fails and all others go through.
+/// Wraps a store so that some operations fail and all others go through.
 ///
-/// Has no queue, whatever the store has: a queue's calls do not come by here.
+/// Has no queue, whatever the store has: a queue does not say which of its objects a call was for, and
+/// a fault names its object. Readers that want many reads under way use threads then, and each of
+/// their reads counts.
 #[derive(Clone)]
 pub struct Failing<S> {
     inner: S,
-    fault: Arc<Fault>,
-}
-
-/// Which operation fails, and how.
-struct Fault {
-    op: Op,
-    nth: u64,
-    errno: i32,
-    seen: AtomicU64,
+    faults: Arc<Faults>,
 }
 
 impl<S: Store> Failing<S> {
     /// Lets the `nth` operation of kind `op`, counted from 1, fail with the system error `errno`.
     pub fn new(inner: S, op: Op, nth: u64, errno: i32) -> Failing<S> {
-        Failing { inner, fault: Arc::new(Fault { op, nth, errno, seen: AtomicU64::new(0) }) }
+        let spec = FaultSpec { op, when: When::Nth(nth), errno };
+        Failing::sharing(inner, Arc::new(Faults::new(vec![spec])))
+    }
+
+    /// Counts operations towards `faults`, together with all who share them.
+    pub fn sharing(inner: S, faults: Arc<Faults>) -> Failing<S> {
+        Failing { inner, faults }
     }
 
     fn strike(&self, op: Op, key: &str) -> Result<(), StoreError> {
-        self.fault.strike(op, || self.inner.locate(key))
-    }
-}
-
-impl Fault {
-    fn strike(&self, op: Op, path: impl FnOnce() -> String) -> Result<(), StoreError> {
-        if op != self.op || self.seen.fetch_add(1, Ordering::Relaxed) + 1 != self.nth {
-            return Ok(());
-        }
-        Err(StoreError::Io { op, path: path(), source: io::Error::from_raw_os_error(self.errno) })
+        self.faults.strike(op, || self.inner.locate(key))
     }
 }
 
 impl<S: Store> Store for Failing<S> {
     fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
         self.strike(Op::Open, key)?;
-        let (inner, fault) = (self.inner.open(key)?, Arc::clone(&self.fault));
-        Ok(Box::new(FailingObject { inner, fault, path: self.locate(key) }))
+        let (inner, faults) = (self.inner.open(key)?, Arc::clone(&self.faults));
+        Ok(Box::new(FailingObject { inner, faults, path: self.locate(key) }))
     }
 
     fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
         self.strike(Op::Create, key)?;
-        let (inner, fault) = (self.inner.create(key)?, Arc::clone(&self.fault));
-        Ok(Box::new(FailingUpload { inner, fault, path: self.locate(key) }))
+        let (inner, faults) = (self.inner.create(key)?, Arc::clone(&self.faults));
+        Ok(Box::new(FailingUpload { inner, faults, path: self.locate(key) }))
     }
 
     fn list(
@@ -116,36 +108,36 @@ impl<S: Store> Store for Failing<S> {
 
 struct FailingObject {
     inner: Box<dyn Object>,
-    fault: Arc<Fault>,
+    faults: Arc<Faults>,
     path: String,
 }
 
 impl Object for FailingObject {
     fn len(&mut self) -> Result<u64, StoreError> {
-        self.fault.strike(Op::Stat, || self.path.clone())?;
+        self.faults.strike(Op::Stat, || self.path.clone())?;
         self.inner.len()
     }
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
-        self.fault.strike(Op::Read, || self.path.clone())?;
+        self.faults.strike(Op::Read, || self.path.clone())?;
         self.inner.read_exact_at(offset, buf)
     }
 }
 
 struct FailingUpload {
     inner: Box<dyn Upload>,
-    fault: Arc<Fault>,
+    faults: Arc<Faults>,
     path: String,
 }
 
 impl Upload for FailingUpload {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        self.fault.strike(Op::Write, || self.path.clone())?;
+        self.faults.strike(Op::Write, || self.path.clone())?;
         self.inner.write_at(offset, bytes)
     }
 
     fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
-        self.fault.strike(Op::Publish, || self.path.clone())?;
+        self.faults.strike(Op::Publish, || self.path.clone())?;
         self.inner.publish(durability)
     }
 }

@@ -1,4 +1,5 @@
-//! Where bytes live: stores, the objects in them, and wrappers that count, and fail on purpose.
+//! Where bytes live: stores, the objects in them, and wrappers that count, slow down, and fail on
+//! purpose.
 //!
 //! A [`Store`] has a root; everything in it has a key, a relative path with `/`. Reading goes
 //! through [`Object`], or through a [`ReadQueue`] that keeps many reads under way; writing goes
@@ -10,22 +11,30 @@ mod buffer;
 mod direct;
 mod error;
 mod fail;
+mod fault;
 mod key;
+mod latency;
+mod limit;
+mod limited;
+mod limited_queue;
 mod mapped;
 mod memory;
 mod meter;
 mod metered;
 mod op;
 mod os;
+mod pace;
 mod partial;
 mod piece;
 mod posix;
 mod progress;
+mod quantity;
 mod queue;
 mod repeated;
 mod ring;
 mod ring_queue;
 mod source;
+mod spec;
 mod store;
 mod writer;
 
@@ -38,15 +47,21 @@ mod tests;
 pub use buffer::AlignedBuf;
 pub use error::StoreError;
 pub use fail::Failing;
+pub use fault::{FaultSpec, Faults, When};
+pub use latency::{Latency, Percentile};
+pub use limit::Limit;
+pub use limited::Limited;
 pub use memory::Memory;
 pub use meter::{Ended, Meter, OpMeter};
 pub use metered::Metered;
 pub use op::Op;
 pub use os::allow_open_files;
+pub use pace::Pace;
 pub use posix::{Mode, Posix};
 pub use progress::{Progress, Spent};
 pub use queue::{Call, Extent, ReadQueue};
 pub use repeated::Repeated;
+pub use spec::SpecError;
 pub use store::{
     BLOCK_BYTES, BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Resident,
     Store, Upload,

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::{
-    AlignedBuf, Call, Durability, Ended, Extent, Failing, Kind, Memory, Metered, Mode, Op, Posix,
-    Repeated, Resident, Store, StoreError, Writer, conformance,
+    AlignedBuf, Call, Durability, Ended, Extent, Failing, FaultSpec, Faults, Kind, Memory, Metered,
+    Mode, Op, Posix, Repeated, Resident, Store, StoreError, Writer, conformance,
 };
 use feedline_clock::Clock;
 
@@ -195,6 +195,36 @@ fn the_nth_operation_fails_and_leaves_nothing() {
     assert_eq!(memory.get("it"), None);
     write(&store, "it", &[1; 10_000]).unwrap();
     assert_eq!(memory.get("it").as_deref(), Some(&[1; 10_000][..]));
+}
+
+#[test]
+fn faults_count_over_all_stores_that_share_them() {
+    let specs = ["read:every2:EIO", "read:3:ESTALE", "open:3:ENOENT"];
+    let specs = specs.map(|text| FaultSpec::parse(text).unwrap()).to_vec();
+    let faults = Arc::new(Faults::new(specs));
+    let stores = ["a", "b"].map(|key| {
+        let memory = Memory::new(Clock::simulated());
+        memory.put(key, &b"12345"[..]);
+        Failing::sharing(memory, Arc::clone(&faults))
+    });
+    let mut objects = [stores[0].open("a").unwrap(), stores[1].open("b").unwrap()];
+    let missing = stores[0].open("a").map(drop).unwrap_err();
+    assert_eq!((missing.to_string(), missing.is_missing()), ("cannot open memory:a".into(), true));
+    let mut read = |of: usize| {
+        let read = objects[of].read_exact_at(0, &mut [0; 5]);
+        read.map_err(|error| (error.errno(), error.to_string()))
+    };
+    let failed = |errno, path: &str| Err((Some(errno), format!("cannot read memory:{path}")));
+    let found = [read(0), read(1), read(0), read(0), read(1), read(1)];
+    let expected = [
+        Ok(()),
+        failed(libc::EIO, "b"),
+        failed(libc::ESTALE, "a"),
+        failed(libc::EIO, "a"),
+        Ok(()),
+        failed(libc::EIO, "b"),
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod dlio;
 mod good_runs;
 #[cfg(feature = "mpi")]
 mod hosts;
+mod limits;
 mod manifest;
 mod modes;
 #[cfg(feature = "mpi")]

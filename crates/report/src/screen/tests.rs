@@ -1,7 +1,7 @@
 //! Whole screens of runs whose values were made up.
 
 use feedline_bench::{
-    Cause, Generated, Geometry, Host, Moment, Plan, Saves, Split, Strict, Verdict,
+    Altered, Cause, Generated, Geometry, Host, Moment, Plan, Saves, Split, Strict, Verdict,
 };
 use feedline_workload::{BUILT_IN, Override, Source, compose, presets, resolve};
 
@@ -98,6 +98,7 @@ fn starved() -> Made {
             workload: "unet3d_h100".into(),
             target: 0.9,
             quick: false,
+            altered: Altered::default(),
             verdict: Verdict::Starved { au_percent, target_percent, by, share_percent: 53.2 },
             cautions: vec![
                 "the data set (24.6 GB) fits in memory (33.0 GB): later epochs may not touch the \
@@ -311,6 +312,27 @@ next        ask the storage for more at once: --set reader.read_threads=8
 results     results/unet3d/summary.json and the files of each rank beside it
 ",
     );
+}
+
+#[test]
+fn a_storage_that_was_altered_is_said_to_be() {
+    let mut run = starved();
+    let line = |run: &Made| {
+        let text = run.render(WIDE);
+        text.lines().find(|line| line.starts_with("what if")).map(str::to_owned)
+    };
+    assert_eq!(line(&run), None);
+    run.report.altered.limit = Some("2GB/s,200us".into());
+    let expected = "what if     storage limited to 2GB/s,200us: not comparable with other results";
+    assert_eq!(line(&run).as_deref(), Some(expected));
+    run.report.altered.faults = vec!["read:9:EIO".into(), "open:5:ENOENT".into()];
+    let expected = "what if     storage limited to 2GB/s,200us, failing read:9:EIO open:5:ENOENT: not \
+                    comparable with";
+    assert_eq!(line(&run).as_deref(), Some(expected));
+    run.report.altered.limit = None;
+    let expected = "what if     storage failing read:9:EIO open:5:ENOENT: not comparable with other \
+                    results";
+    assert_eq!(line(&run).as_deref(), Some(expected));
 }
 
 #[test]
