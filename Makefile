@@ -39,6 +39,11 @@ lint: toolchain
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 bench: toolchain
+	@if command -v mpicc >/dev/null; then \
+	    cargo build --release --locked --package feedline --features mpi && \
+	    cargo build --release --locked --package feedline-ranks --features mpi --examples && \
+	    install -D "$(FEEDLINE)" "$(CARGO_TARGET_DIR)/release/mpi/feedline"; \
+	else echo "no MPI: the bench leaves it out"; fi
 	cargo build --release --locked --package feedline
 	cargo build --release --locked --package feedline-bench --examples
 	@command -v python3 >/dev/null || { echo "error: no Python; bring it with: \

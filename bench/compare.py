@@ -18,6 +18,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import jobs
 from formats import sections
 from programs import Dlio, Feedline, Job
 from syscalls import traced_reads
@@ -342,6 +343,8 @@ def main(argv):
         bench.attempt("c: start to first read", bench.first_read)
         bench.attempt("d: planning at scale", bench.planning)
         for name, section in sections(bench, cost_row):
+            bench.attempt(name, section)
+        for name, section in jobs.sections(bench):
             bench.attempt(name, section)
     finally:
         if os.environ.get("KEEP") != "1":

@@ -3,8 +3,8 @@
 #
 # Four parts: formatting and lints, the Rust tests, the tests of a build with MPI under Open MPI's
 # mpirun, and the judges: NumPy, pandas, h5py, Pillow, pyarrow, TensorFlow, WebDataset, safetensors,
-# Hydra and PyYAML in a Python environment of their own, which look at what the built program wrote and
-# read.
+# moto, boto3, Hydra and PyYAML in a Python environment of their own, which look at what the built
+# program wrote and read.
 # Exit status 0 only if all of them ran and passed; an ignored or skipped test counts as failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -4,7 +4,6 @@ use std::sync::{Mutex, PoisonError};
 
 use feedline_formats::Place;
 use feedline_loader::FileNames as _;
-use feedline_store::{Kind, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
@@ -109,7 +108,7 @@ impl Generator<'_> {
                 let Some(index) = own.or_else(|| self.companion_of(&entry.name)) else {
                     return Ok(());
                 };
-                let whole = size_of(self.store, &entry.name)? == Some(entry.sum.bytes);
+                let whole = self.store.size(&entry.name)? == Some(entry.sum.bytes);
                 let (kept, spoilt) = &mut *found.lock().unwrap_or_else(PoisonError::into_inner);
                 match own {
                     Some(_) if whole => kept.add(index, entry.sum.bytes),
@@ -124,7 +123,7 @@ impl Generator<'_> {
         }
         let (mut kept, spoilt) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         for index in spoilt.indices() {
-            let size = size_of(self.store, &self.key(index))?.unwrap_or(0);
+            let size = self.store.size(&self.key(index))?.unwrap_or(0);
             kept.remove(index, size);
         }
         Ok(match head.complete {
@@ -167,14 +166,6 @@ impl Generator<'_> {
         }
         key
     }
-}
-
-/// The size of a file, if there is one.
-pub(crate) fn size_of(store: &dyn Store, key: &str) -> Result<Option<u64>, StoreError> {
-    if store.kind(key)? != Some(Kind::File) {
-        return Ok(None);
-    }
-    store.open(key)?.len().map(Some)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use feedline_formats::{EncodeError, OptionError};
 use feedline_loader::LoadError;
 use feedline_ranks::Aborted;
-use feedline_store::StoreError;
+use feedline_store::{RemoteFault, StoreError};
 
 use crate::manifest::MANIFEST_NAME;
 
@@ -286,6 +286,9 @@ impl BenchError {
             Self::OutputTaken { .. } => Some(
                 "choose another folder with --out DIR, or replace them with --overwrite".into(),
             ),
+            Self::Load(_) | Self::Store(_) if self.remote_fault().is_some() => {
+                self.remote_fault().and_then(|fault| remote_hint(fault, dialect))
+            }
             Self::Load(LoadError::Sample { .. }) => {
                 // A file of the right size would be kept.
                 Some(format!(
@@ -304,13 +307,53 @@ impl BenchError {
     }
 
     fn is_direct_refused(&self) -> bool {
-        let mut cause: Option<&dyn std::error::Error> = Some(self);
-        while let Some(error) = cause {
-            if matches!(error.downcast_ref(), Some(StoreError::DirectRefused { .. })) {
-                return true;
-            }
-            cause = error.source();
-        }
-        false
+        self.of_store(|error| matches!(error, StoreError::DirectRefused { .. }).then_some(()))
+            .is_some()
     }
+
+    /// What went wrong at the other end of a network, if that is the cause.
+    fn remote_fault(&self) -> Option<RemoteFault> {
+        self.of_store(|error| match error {
+            StoreError::Remote { fault, .. } => Some(*fault),
+            _ => None,
+        })
+    }
+
+    /// What `look` finds in the first error of a store among the causes for which it finds something.
+    fn of_store<T>(&self, look: impl Fn(&StoreError) -> Option<T>) -> Option<T> {
+        let first: &dyn std::error::Error = match self {
+            // Transparent: as a cause it would be passed over.
+            Self::Store(error) => error,
+            _ => self,
+        };
+        std::iter::successors(Some(first), |&cause| cause.source())
+            .find_map(|cause| look(cause.downcast_ref()?))
+    }
+}
+
+/// What the user can type against a fault of an object store.
+fn remote_hint(fault: RemoteFault, dialect: Dialect) -> Option<String> {
+    let option =
+        |name: &str, value: &str| dialect.set(&format!("storage.storage_options.{name}"), value);
+    Some(match fault {
+        RemoteFault::Denied
+        | RemoteFault::Signature
+        | RemoteFault::Credentials
+        | RemoteFault::NoCredentials => format!(
+            "give the right AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (GOOGLE_*, AZURE_*), or {} \
+             for public data",
+            option("unsigned", "true")
+        ),
+        RemoteFault::NoBucket | RemoteFault::Unreachable => {
+            format!("is the server right? name another one with {}", option("endpoint_url", "URL"))
+        }
+        RemoteFault::Region => option("region", "NAME"),
+        RemoteFault::Stalled => {
+            format!("wait longer with {}", option("stall_timeout", "SECONDS"))
+        }
+        RemoteFault::Throttled | RemoteFault::Server(_) | RemoteFault::Broken => {
+            format!("try more often with {}", option("s3_max_attempts", "N"))
+        }
+        _ => return None,
+    })
 }

@@ -16,11 +16,11 @@ use feedline_formats::{
     Content, Element, EncodeError, FileSize, FileSpec, Format, Place, Sink, StreamError,
 };
 use feedline_ranks::Team;
-use feedline_store::{AlignedBuf, Durability, Store, StoreError, Writer};
+use feedline_store::{AlignedBuf, Durability, Store, StoreError, Tally, Writer};
 use feedline_workload::Dataset;
 
 use crate::checksum::{ChecksumSink, crc32_of};
-use crate::earlier::{Earlier, size_of};
+use crate::earlier::Earlier;
 use crate::error::BenchError;
 use crate::ledger::Ledger;
 use crate::manifest::{self, FileSum, Head, ManifestWriter, Totals};
@@ -52,6 +52,10 @@ pub struct Generated {
     pub kept_files: u64,
     /// Bytes of those.
     pub kept_bytes: u64,
+    /// Requests that writing them sent over a network.
+    pub requests: u64,
+    /// Those that repeated one which had gone wrong.
+    pub retries: u64,
 }
 
 /// What the writers need.
@@ -112,17 +116,20 @@ impl Generator<'_> {
             bytes_total: self.bytes_up_to(u64::MAX),
             kept_files: kept.files,
             kept_bytes: kept.bytes,
+            ..Generating::default()
         };
         let all_there = earlier.kept().files == done.files_total;
         let made = if all_there { Ok(done) } else { self.make(earlier, done) };
         self.observer.phase_ends();
-        let Generating { files, bytes, kept_files, kept_bytes, .. } = made?;
+        let Generating { files, bytes, kept_files, kept_bytes, requests, retries, .. } = made?;
         Ok(Generated {
             files: files - kept_files,
             bytes: bytes - kept_bytes,
             wall_ns: self.clock.now() - begin,
             kept_files,
             kept_bytes,
+            requests,
+            retries,
         })
     }
 
@@ -263,6 +270,8 @@ impl Generator<'_> {
             sum.bytes += part.bytes;
             sum.kept_files += part.kept_files;
             sum.kept_bytes += part.kept_bytes;
+            sum.requests += part.requests;
+            sum.retries += part.retries;
         }
         Ok(sum)
     }
@@ -302,6 +311,10 @@ impl Generator<'_> {
                 }
             }
         }
+        let asked = Tally::of_thread();
+        let mut done = lock(&work.done);
+        done.requests += asked.requests;
+        done.retries += asked.retries;
     }
 
     fn next_file(&self, work: &Work<'_>) -> Option<FileSpec> {
@@ -364,7 +377,7 @@ impl Generator<'_> {
         replaces: bool,
         buffer: &mut AlignedBuf,
     ) -> Result<Option<FileSum>, BenchError> {
-        let Some(size) = size_of(self.store, key)? else { return Ok(None) };
+        let Some(size) = self.store.size(key)? else { return Ok(None) };
         if matches!(self.format.size(file), FileSize::Exact(expected) if expected != size) {
             return Ok(None);
         }

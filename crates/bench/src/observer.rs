@@ -17,6 +17,10 @@ pub struct Generating {
     pub kept_files: u64,
     /// Bytes of those.
     pub kept_bytes: u64,
+    /// Requests sent over a network.
+    pub requests: u64,
+    /// Those that repeated one which had gone wrong.
+    pub retries: u64,
 }
 
 impl Generating {

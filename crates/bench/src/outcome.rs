@@ -18,6 +18,8 @@ use crate::steplog::StepFile;
 pub struct Outcome {
     /// What was to be done.
     pub plan: Plan,
+    /// Where the data set is, as the user knows it.
+    pub data: String,
     /// Which rank was where.
     pub geometry: Geometry,
     /// The machines.
@@ -53,6 +55,18 @@ impl Outcome {
         total
     }
 
+    /// Seconds of all training steps, waits included, on rank 0.
+    pub fn training_s(&self) -> f64 {
+        let epochs = self.ranks.first().map_or(&[][..], |rank| &rank.epochs);
+        epochs.iter().map(|epoch| epoch.strict.split.total_ns()).sum::<u64>() as f64 / 1e9
+    }
+
+    /// `count` in each second of training.
+    pub fn per_second(&self, count: u64) -> Option<f64> {
+        let seconds = self.training_s();
+        (seconds > 0.0).then(|| count as f64 / seconds)
+    }
+
     /// The same in the few numbers that a person wants to see.
     pub fn storage_counts(&self) -> StorageCounts {
         let meter = self.meter();
@@ -67,6 +81,8 @@ impl Outcome {
             p50_s: quantile(0.5),
             p99_s: quantile(0.99),
             opens: open.calls,
+            requests: Op::ALL.iter().map(|&op| meter.op(op).requests).sum(),
+            retries: Op::ALL.iter().map(|&op| meter.op(op).retries).sum(),
         }
     }
 }
@@ -84,6 +100,10 @@ pub struct StorageCounts {
     pub p99_s: Option<f64>,
     /// Open calls.
     pub opens: u64,
+    /// Requests that all calls sent over a network; 0 for file systems.
+    pub requests: u64,
+    /// Those that repeated one which had gone wrong.
+    pub retries: u64,
 }
 
 /// One rank's part of a run.
@@ -158,4 +178,8 @@ pub struct CheckpointOutcome {
     pub end: Moment,
     /// Bytes that this rank wrote.
     pub bytes: u64,
+    /// Requests that this sent over a network.
+    pub requests: u64,
+    /// Those that repeated one which had gone wrong.
+    pub retries: u64,
 }

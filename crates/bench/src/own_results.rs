@@ -2,12 +2,13 @@
 
 use feedline_loader::{KeptFor, Shuffle};
 use feedline_store::{Op, OpMeter};
+use feedline_workload::Root;
 use serde_json::{Map, Value, json};
 
 use crate::generate::Generated;
 use crate::host::Host;
 use crate::metrics::{Split, StrictTally};
-use crate::outcome::{Outcome, RankOutcome};
+use crate::outcome::{CheckpointOutcome, Outcome, RankOutcome};
 use crate::plan::{Plan, Semantics};
 use crate::summary::Summary;
 use crate::verdict::{Report, Verdict};
@@ -23,29 +24,8 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> V
     };
     let shares: Vec<_> =
         summary.cached_share.iter().map(|share| share.map(|share| 100.0 * share)).collect();
-    json!({
-        "schema_version": SCHEMA_VERSION,
-        "version": env!("CARGO_PKG_VERSION"),
-        "workload": report.workload,
-        "semantics": semantics(&outcome.plan),
-        "data_loader": outcome.plan.reading.loader.as_str(),
-        "read_model": outcome.plan.reading.reading.model.as_str(),
-        "io_engine": outcome.plan.reading.engine.as_str(),
-        "odirect": outcome.plan.reading.direct,
-        "queue_depth": outcome.plan.reading.queue_depth(),
-        "read_type": read_type(&outcome.plan),
-        "transfer_size": outcome.plan.reading.transfer_bytes,
-        "sample_order": sample_order(&outcome.plan),
-        "cache": outcome.cache.as_str(),
-        "seed": outcome.seed,
-        "accelerators": outcome.plan.ranks,
-        "processes": outcome.geometry.processes(),
-        "hosts": hosts(outcome),
-        "quick": report.quick,
-        "interrupted": outcome.interrupted,
-        "comparable": !report.quick && !outcome.interrupted && report.altered.is_nothing(),
-        "store_limit": report.altered.limit,
-        "store_faults": report.altered.faults,
+    let mut object = settings(outcome, report);
+    let found = json!({
         "verdict": verdict(report),
         "au_strict_percentage": strict.au_percent,
         "au_strict_worst_rank_percentage": strict.au_worst_rank_percent,
@@ -63,9 +43,51 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> V
         "cached_share_percentage": shares,
         "storage": storage(outcome),
         "generation": outcome.generated.map(generation),
+        "checkpoints": checkpoints(outcome),
         "warnings": outcome.warnings.iter().chain(&report.cautions).collect::<Vec<_>>(),
         "next_step": report.next_step,
+    });
+    if let (Value::Object(object), Value::Object(found)) = (&mut object, found) {
+        object.extend(found);
+    }
+    object
+}
+
+/// What was run, and how.
+fn settings(outcome: &Outcome, report: &Report) -> Value {
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "version": env!("CARGO_PKG_VERSION"),
+        "workload": report.workload,
+        "semantics": semantics(&outcome.plan),
+        "data_loader": outcome.plan.reading.loader.as_str(),
+        "read_model": outcome.plan.reading.reading.model.as_str(),
+        "data": outcome.data,
+        "io_engine": io_engine(outcome),
+        "odirect": outcome.plan.reading.direct,
+        "queue_depth": outcome.plan.reading.queue_depth(),
+        "read_type": read_type(&outcome.plan),
+        "transfer_size": outcome.plan.reading.transfer_bytes,
+        "sample_order": sample_order(&outcome.plan),
+        "cache": outcome.cache.as_str(),
+        "seed": outcome.seed,
+        "accelerators": outcome.plan.ranks,
+        "processes": outcome.geometry.processes(),
+        "hosts": hosts(outcome),
+        "quick": report.quick,
+        "interrupted": outcome.interrupted,
+        "comparable": !report.quick && !outcome.interrupted && report.altered.is_nothing(),
+        "store_limit": report.altered.limit,
+        "store_faults": report.altered.faults,
     })
+}
+
+/// The word for how bytes are asked for.
+fn io_engine(outcome: &Outcome) -> &'static str {
+    match Root::parse(&outcome.data).is_url() {
+        true => "http",
+        false => outcome.plan.reading.engine.as_str(),
+    }
 }
 
 /// The word for what readers keep between samples.
@@ -101,7 +123,26 @@ fn generation(made: Generated) -> Value {
         "seconds": seconds,
         "kept_files": made.kept_files,
         "kept_bytes": made.kept_bytes,
+        "requests": made.requests,
+        "retries": made.retries,
         "MB_per_second": (seconds > 0.0).then(|| made.bytes as f64 / 1e6 / seconds),
+    })
+}
+
+/// What all ranks saved; null if nothing was.
+fn checkpoints(outcome: &Outcome) -> Option<Value> {
+    let epochs = outcome.ranks.iter().flat_map(|rank| &rank.epochs);
+    let saves = || epochs.clone().flat_map(|epoch| &epoch.checkpoints);
+    let sum = |value: fn(&CheckpointOutcome) -> u64| saves().map(value).sum::<u64>();
+    let first = outcome.ranks.first()?;
+    let count: usize = first.epochs.iter().map(|epoch| epoch.checkpoints.len()).sum();
+    (count > 0).then(|| {
+        json!({
+            "saves": count,
+            "bytes": sum(|save| save.bytes),
+            "requests": sum(|save| save.requests),
+            "retries": sum(|save| save.retries),
+        })
     })
 }
 
@@ -192,16 +233,20 @@ fn storage(outcome: &Outcome) -> Value {
     Op::ALL
         .into_iter()
         .filter(|&op| total.op(op).calls > 0)
-        .map(|op| (op.name().to_owned(), operation(total.op(op))))
+        .map(|op| (op.name().to_owned(), operation(outcome, total.op(op))))
         .collect()
 }
 
-fn operation(meter: &OpMeter) -> Value {
+fn operation(outcome: &Outcome, meter: &OpMeter) -> Value {
     let quantile = |q| meter.latency_ns.value_at_quantile(q) as f64 / 1e3;
     json!({
         "calls": meter.calls,
+        "calls_per_second": outcome.per_second(meter.calls),
         "errors": meter.errors,
         "bytes": meter.bytes,
+        "requests": meter.requests,
+        "requests_per_second": outcome.per_second(meter.requests),
+        "retries": meter.retries,
         "busy_seconds": meter.busy_ns as f64 / 1e9,
         "latency_us": {
             "mean": meter.latency_ns.mean() / 1e3,

@@ -43,7 +43,9 @@ impl ReadPlan {
     pub(crate) fn new(workload: &Workload) -> Self {
         let (reader, format) = (&workload.reader, workload.dataset.format);
         let engine = match reader.io_engine {
-            IoEngine::Auto if reader.maps(format) => IoEngine::Mmap,
+            IoEngine::Auto if reader.maps(format) && !workload.data_root().is_url() => {
+                IoEngine::Mmap
+            }
             IoEngine::Auto => IoEngine::Sync,
             engine => engine,
         };

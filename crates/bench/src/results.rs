@@ -154,13 +154,11 @@ fn summary_json(outcome: &Outcome, summary: &Summary, report: &Report) -> Value 
 fn data_gib_by_host(outcome: &Outcome) -> Vec<f64> {
     let plan = &outcome.plan;
     let samples = plan.train_files.total * plan.samples_per_file;
-    let nodes = outcome.geometry.node_of_ranks();
     let of_node = |node| {
-        let ranks = nodes.iter().filter(|&&of_rank| of_rank as usize == node).count() as u64;
-        let read = ranks * samples / u64::from(plan.ranks);
+        let read = u64::from(outcome.geometry.ranks_on(node)) * samples / u64::from(plan.ranks);
         read as f64 * plan.nominal_sample_bytes / f64::from(1 << 30)
     };
-    (0..outcome.hosts.len()).map(of_node).collect()
+    (0..outcome.geometry.nodes()).map(of_node).collect()
 }
 
 fn metric(outcome: &Outcome, summary: &Summary, target: f64) -> Value {

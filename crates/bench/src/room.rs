@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use feedline_formats::{Content, EncodeError, Sink, StreamError};
 use feedline_store::Kind;
 
-use crate::earlier::{Earlier, size_of};
+use crate::earlier::Earlier;
 use crate::error::BenchError;
 use crate::generate::Generator;
 use crate::sizes::SampleSizes;
@@ -55,7 +55,7 @@ impl Generator<'_> {
             if sum >= enough || self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            sum = sum.saturating_add(size_of(self.store, &self.key(index))?.unwrap_or(0));
+            sum = sum.saturating_add(self.store.size(&self.key(index))?.unwrap_or(0));
         }
         Ok(sum)
     }

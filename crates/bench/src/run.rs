@@ -257,7 +257,7 @@ impl PreparedRun {
         let FileSize::Exact(expected) = self.format.size(&spec) else { return Ok(None) };
         let mut key = String::new();
         found.names(&self.run.plan.train_files).write_key(0, &mut key);
-        let size = self.run.data.open(&key)?.len()?;
+        let Some(size) = self.run.data.size(&key)? else { return Ok(None) };
         let differs = size.abs_diff(expected) > expected / SIZE_TOLERANCE;
         Ok(differs.then(|| {
             format!(
@@ -390,6 +390,7 @@ impl Run {
         Ok(Outcome {
             seed: self.seed(),
             cache: self.cache,
+            data: self.data.locate(""),
             geometry: self.team.geometry().clone(),
             hosts: gathered.hosts,
             start,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feedline_formats::{Compression as Packing, Element, Format, Options};
-use feedline_workload::{DataLoader, Format as FormatName, Workload};
+use feedline_workload::{DataLoader, Format as FormatName, StorageType, Workload};
 
 use crate::error::BenchError;
 use crate::plan::Semantics;
@@ -29,9 +29,10 @@ pub(crate) fn format(
     let model = &workload.model;
     let refused = [
         (
-            !storage.is_file_system(),
+            storage == StorageType::Aistore,
             format!("`storage.storage_type: {}`", storage.as_str()),
-            "only local and mounted file systems can be read (local_fs)",
+            "AIStore speaks S3: use `storage.storage_type: s3` and its address with `/s3` as \
+             `storage.storage_options.endpoint_url`",
         ),
         (
             workload.checkpoint_only(),

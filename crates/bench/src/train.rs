@@ -8,7 +8,7 @@ use feedline_loader::{
     Batches, DataSet, Delivered, EpochOrder, EpochShare, LoadError, Loader, Preprocess,
 };
 use feedline_ranks::Ranks;
-use feedline_store::Store;
+use feedline_store::{Store, Tally};
 use feedline_workload::{TimeSpec, Workload};
 
 use crate::cache::{self, CachePolicy, Share};
@@ -350,8 +350,11 @@ impl<'a> Trainer<'a> {
         let number = running.checkpoints.len() as u32 + 1;
         self.narrator.checkpoint_begins(number, step, epoch);
         let start = Moment::now(self.job.clock);
+        let before = Tally::of_thread();
         let bytes = self.checkpointer.save(epoch, step)?;
-        let saved = CheckpointOutcome { number, start, end: Moment::now(self.job.clock), bytes };
+        let Tally { requests, retries } = Tally::of_thread() - before;
+        let end = Moment::now(self.job.clock);
+        let saved = CheckpointOutcome { number, start, end, bytes, requests, retries };
         self.narrator.checkpoint_ends(epoch, &saved);
         running.checkpoints.push(saved);
         Ok(())

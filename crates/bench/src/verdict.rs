@@ -1,7 +1,7 @@
 //! The answer in one line: were the accelerators fed, and if not, who starved them.
 
 use feedline_loader::KeptFor;
-use feedline_workload::Workload;
+use feedline_workload::{Root, Workload};
 
 use crate::cache::CachePolicy;
 use crate::host::usable_cpus;
@@ -190,7 +190,7 @@ impl Report {
         summary: &Summary,
     ) -> Self {
         let setting = Setting {
-            accelerators: outcome.plan.ranks,
+            accelerators: outcome.geometry.ranks_on(0),
             read_threads: workload.reader.read_threads,
             cpus: usable_cpus(),
             odirect: workload.reader.odirect,
@@ -228,7 +228,7 @@ impl Report {
 /// What the verdict depends on besides the numbers: how the run was set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Emulated accelerators.
+    /// Emulated accelerators of rank 0's machine.
     pub accelerators: u32,
     /// Reader threads of each.
     pub read_threads: u32,
@@ -310,6 +310,7 @@ pub(crate) fn cautions(outcome: &Outcome, summary: &Summary, setting: Setting) -
     } else if summary.train.is_some()
         && bytes < memory
         && !setting.odirect
+        && !Root::parse(&outcome.data).is_url()
         && setting.cache != CachePolicy::Drop
     {
         cautions.push(format!(

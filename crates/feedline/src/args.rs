@@ -111,7 +111,8 @@ pub(crate) struct RunArgs {
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) accelerators: Option<u32>,
-    /// Folder of the data set [default: dataset.data_folder of the workload]
+    /// Folder of the data set, or its place in an object store (s3://bucket/prefix, gs://, az://,
+    /// https://) [default: dataset.data_folder of the workload]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) data: Option<String>,
     /// Folder for the results [default: feedline_results/WORKLOAD/DATE]
@@ -180,9 +181,10 @@ one), 130 stopped by Ctrl-C.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = VERIFY_NOTES)]
 pub(crate) struct VerifyArgs {
-    /// Folder of the data set, with the feedline.manifest.json that its generation wrote
+    /// Folder or URL (s3://bucket/prefix) of the data set, with the feedline.manifest.json that its
+    /// generation wrote
     #[arg(value_name = "DIR")]
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: String,
     /// Files to read at a time [default: the number of cores, at most 8]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u16).range(1..))]

@@ -14,9 +14,10 @@ use feedline_workload::{Cfg, DlioCommandLine, WorkloadError, default_run_dir, to
 
 use crate::failure;
 use crate::job::Job;
+use crate::order::{self, Letter, NOTHING, Order};
 use crate::progress::Progress;
 use crate::request::{self, Request, Wish};
-use crate::run::{self, Letter, Order, Settings};
+use crate::run::{self, Settings};
 use crate::show;
 
 const HELP: &str = "\
@@ -42,7 +43,7 @@ pub(crate) const ERROR: u8 = 1;
 
 /// Runs as DLIO.
 pub(crate) fn main(args: Vec<String>, job: Job) -> ExitCode {
-    let result = if job.leads() { run(&args, &job) } else { run::assist(&job) };
+    let result = if job.leads() { run(&args, &job) } else { order::assist(&job) };
     job.end(result, Dialect::Dlio, |error| {
         let too_many = error.chain().any(|cause| {
             let found = cause.downcast_ref::<WorkloadError>();
@@ -55,11 +56,11 @@ pub(crate) fn main(args: Vec<String>, job: Job) -> ExitCode {
 fn run(args: &[String], job: &Job) -> anyhow::Result<u8> {
     let line = DlioCommandLine::parse(args)?;
     if line.help || line.hydra_help {
-        job.tell(&run::NOTHING)?;
+        job.tell(&NOTHING)?;
         return show::print(HELP);
     }
     if line.version {
-        job.tell(&run::NOTHING)?;
+        job.tell(&NOTHING)?;
         return show::print(&format!("Feedline {} as dlio_benchmark", env!("CARGO_PKG_VERSION")));
     }
     let folders: Vec<_> = [&line.config_path, &line.config_dir].into_iter().flatten().collect();
@@ -69,12 +70,12 @@ fn run(args: &[String], job: &Job) -> anyhow::Result<u8> {
         .map_or_else(|| request::find(line.workload(), None), Ok)?;
     let wish = Wish::new(text, line.overrides.clone());
     if let Some(cfg) = line.cfg {
-        job.tell(&run::NOTHING)?;
+        job.tell(&NOTHING)?;
         return print_config(cfg, &line, &wish);
     }
     let level = log_level()?;
     let order = Order {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: order::VERSION.to_owned(),
         accelerators: accelerators()?.unwrap_or(job.processes()),
         as_dlio: false,
         cache: CachePolicy::Keep,

@@ -10,6 +10,8 @@ mod failure;
 mod faults;
 mod job;
 mod launcher;
+mod order;
+mod place;
 mod progress;
 mod quick;
 mod request;

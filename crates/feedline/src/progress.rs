@@ -80,7 +80,7 @@ impl Observer for Progress {
     }
 
     fn generating(&self, progress: Generating) {
-        let Generating { files, files_total, bytes, bytes_total, kept_files, kept_bytes } =
+        let Generating { files, files_total, bytes, bytes_total, kept_files, kept_bytes, .. } =
             progress;
         self.show(bytes, bytes_total, |elapsed| {
             let seconds = elapsed.as_secs_f64();

@@ -1,7 +1,7 @@
 //! From words on a command line to a checked workload.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use feedline_bench::{Plan, Semantics};
@@ -80,11 +80,6 @@ impl Request {
         warnings.extend(remarks.iter().map(ToString::to_string));
         let plan = Plan::new(&resolved.workload, ranks, semantics)?;
         Ok(Self { composed, workload: resolved.workload, plan, warnings })
-    }
-
-    /// The folder of the data set: `data_folder` below `storage_root`, unless it is absolute.
-    pub(crate) fn data_folder(&self) -> PathBuf {
-        Path::new(&self.workload.storage.storage_root).join(&self.workload.dataset.data_folder)
     }
 
     /// The three files that Hydra leaves, as names below `run_dir` and their text.

@@ -6,29 +6,27 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use feedline_bench::results::{self, LogSettings};
 use feedline_bench::{
-    BenchError, CachePolicy, Existing, Level, Listing, NameRule, Observer, Outcome, OutputFolder,
-    Report, Run, Semantics, Silent, Summary, discover,
+    CachePolicy, Existing, Level, Listing, NameRule, Observer, Outcome, OutputFolder, Report, Run,
+    Summary, discover,
 };
 use feedline_clock::Clock;
 use feedline_report::units;
-use feedline_store::{Mode, Posix};
-use feedline_workload::{IoEngine, Override};
-use serde::{Deserialize, Serialize};
+use feedline_workload::{Override, Root};
 use serde_json::Value;
 
 use crate::args::{Cache, RunArgs};
 use crate::failure;
-use crate::faults::Wanted;
 use crate::job::Job;
+use crate::order::{self, Letter, NOTHING, Order};
 use crate::progress::Progress;
 use crate::request::{self, Request, Text, Wish};
 use crate::require::Requirement;
-use crate::{quick, show, signals};
+use crate::{place, quick, show, signals};
 
 /// Runs a workload as the arguments say; the exit code.
 pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
     if !job.leads() {
-        return assist(job);
+        return order::assist(job);
     }
     let requirements =
         args.require.iter().map(|text| Requirement::parse(text)).collect::<Result<Vec<_>, _>>()?;
@@ -37,7 +35,7 @@ pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
         return Err(failure::hinted("--require needs a run that trains", hint));
     }
     let order = Order {
-        version: VERSION.to_owned(),
+        version: order::VERSION.to_owned(),
         accelerators: args.accelerators.unwrap_or(job.processes()),
         as_dlio: args.as_dlio,
         cache: cache_policy(args),
@@ -174,15 +172,15 @@ fn wish(args: &RunArgs, order: &Order) -> anyhow::Result<Wish> {
     // First, so that whatever the user says wins.
     let full = feedline_workload::resolve(&wish.composed()?)?.workload;
     wish.overrides.splice(..0, parse_all(&quick::overrides(&full, order.accelerators))?);
-    let there = data_is_there(&order.request(&wish)?);
+    let there = data_is_there(&order.request(&wish)?)?;
     if !args.generate && !args.generate_only && there {
         return Ok(wish);
     }
     // Data of its own, beside whatever is in the data folder, made unless an earlier run did.
-    let folder = Path::new(&full.dataset.data_folder).join(QUICK_FOLDER);
-    let folder = format!("dataset.data_folder={}", quoted(&folder.to_string_lossy()));
+    let folder = Root::parse(&full.dataset.data_folder).join(QUICK_FOLDER).to_string();
+    let folder = format!("dataset.data_folder={}", quoted(&folder));
     let wish = wish.with(parse_all(&[folder])?);
-    if data_is_there(&order.request(&wish)?) && !args.generate_only {
+    if data_is_there(&order.request(&wish)?)? && !args.generate_only {
         return Ok(wish);
     }
     Ok(wish.with(parse_all(&["workflow.generate_data=True"])?))
@@ -222,11 +220,11 @@ fn quoted(text: &str) -> String {
 }
 
 /// True if every file that the run reads is there already, be it in a larger set.
-fn data_is_there(request: &Request) -> bool {
-    let store = Posix::new(request.data_folder(), Mode::Buffered);
-    let complete = |rule: &NameRule, key| rule.total == 0 || discover(&store, rule, key).is_ok();
-    complete(&request.plan.train_files, "dataset.num_subfolders_train")
-        && complete(&request.plan.eval_files, "dataset.num_subfolders_eval")
+fn data_is_there(request: &Request) -> anyhow::Result<bool> {
+    let store = place::data(request)?;
+    let complete = |rule: &NameRule, key| rule.total == 0 || discover(&*store, rule, key).is_ok();
+    Ok(complete(&request.plan.train_files, "dataset.num_subfolders_train")
+        && complete(&request.plan.eval_files, "dataset.num_subfolders_eval"))
 }
 
 /// Where the results go: `--out`, `output.folder`, `hydra.run.dir`, or a folder named by the time.
@@ -248,77 +246,6 @@ fn out_folder(args: &RunArgs, request: &Request) -> PathBuf {
     })
 }
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// What process 0 has decided for all processes of the job, beside the workload.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Order {
-    /// The build that gives it.
-    pub(crate) version: String,
-    pub(crate) accelerators: u32,
-    pub(crate) as_dlio: bool,
-    pub(crate) cache: CachePolicy,
-    /// Seed of shuffles whose mode is `random` (Q38).
-    pub(crate) seed: u64,
-    /// As the user wrote them.
-    pub(crate) store_limit: Option<String>,
-    pub(crate) store_faults: Vec<String>,
-}
-
-impl Order {
-    /// What is made of the storage.
-    fn wanted(&self) -> anyhow::Result<Wanted> {
-        Wanted::parse(self.store_limit.as_deref(), &self.store_faults)
-    }
-
-    /// The workload, checked for this job.
-    pub(crate) fn request(&self, wish: &Wish) -> anyhow::Result<Request> {
-        let semantics = if self.as_dlio { Semantics::Dlio } else { Semantics::Feedline };
-        Request::new(wish, self.accelerators, semantics)
-    }
-}
-
-/// What is told to processes that have nothing to do.
-pub(crate) const NOTHING: Option<(Order, Letter)> = None;
-
-/// A wish on its way to another process, whose machine need not have the workload's file.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Letter {
-    text: Text,
-    overrides: Vec<String>,
-    now: String,
-}
-
-impl From<&Wish> for Letter {
-    fn from(wish: &Wish) -> Self {
-        let overrides = wish.overrides.iter().map(|item| item.text.clone()).collect();
-        Self { text: wish.text.clone(), overrides, now: wish.now.to_string() }
-    }
-}
-
-impl Letter {
-    fn wish(self) -> anyhow::Result<Wish> {
-        let overrides = self.overrides.iter().map(|text| Override::parse(text));
-        let overrides = overrides.collect::<Result<_, _>>()?;
-        let now = self.now.parse().context("process 0 sent no time")?;
-        Ok(Wish { text: self.text, overrides, now })
-    }
-}
-
-/// Does what process 0 says.
-pub(crate) fn assist(job: &Job) -> anyhow::Result<u8> {
-    let Some((order, letter)) = job.hear::<Option<(Order, Letter)>>()? else { return Ok(0) };
-    if order.version != VERSION {
-        return Err(failure::hinted(
-            format!("this is Feedline {VERSION}, and process 0 runs Feedline {}", order.version),
-            "install the same build on every host",
-        ));
-    }
-    let request = order.request(&letter.wish()?)?;
-    build(&request, &order, Arc::new(Silent), Level::Error, job)?.prepare()?.assist()?;
-    Ok(0)
-}
-
 /// How a run is to be recorded.
 pub(crate) struct Settings<'a> {
     /// Where the results go.
@@ -331,7 +258,7 @@ pub(crate) struct Settings<'a> {
 }
 
 /// This process's part of a run that its ranks and stores are ready for.
-fn build(
+pub(crate) fn build(
     request: &Request,
     order: &Order,
     observer: Arc<dyn Observer>,
@@ -342,15 +269,14 @@ fn build(
     feedline_store::allow_open_files().context("cannot look up how many files may be open")?;
     let (clock, team) = (Clock::real(), job.team(order.accelerators)?);
     let storage = order.wanted()?.begin(&clock, request.workload.train.seed, &stop, &team);
-    let checkpoints = Path::new(&request.workload.checkpoint.checkpoint_folder);
     Ok(Run {
         plan: request.plan.clone(),
         workload: request.workload.clone(),
         name: request.composed.name.clone(),
         team,
         clock,
-        data: storage.wrap(Arc::new(data_store(request)?)),
-        checkpoints: storage.wrap(Arc::new(Posix::new(checkpoints, Mode::Buffered))),
+        data: storage.wrap(place::data(request)?),
+        checkpoints: storage.wrap(place::checkpoints(&request.workload)?),
         stop,
         cache: order.cache,
         listing: match request.workload.dataset.skip_listing {
@@ -390,24 +316,6 @@ pub(crate) fn execute(
     results::close_log(&folder, &log, &outcome, &summary, &report)?;
     Run::discard_data(&request.workload, &*data, &outcome)?;
     Ok(Done { outcome, summary, report, json, folder: settings.out.to_owned() })
-}
-
-/// The data folder, read and written as the workload says.
-fn data_store(request: &Request) -> anyhow::Result<Posix> {
-    let reading = &request.plan.reading;
-    let mode = match (reading.engine, reading.direct) {
-        (IoEngine::Mmap, _) => Mode::Mapped,
-        (_, true) => Mode::Direct,
-        (_, false) => Mode::Buffered,
-    };
-    let mut store = Posix::new(request.data_folder(), mode);
-    if let Some(bytes) = request.workload.reader.transfer_size {
-        store = store.with_read_bytes(bytes as usize);
-    }
-    Ok(match reading.engine {
-        IoEngine::IoUring => store.with_ring().map_err(BenchError::Store)?,
-        _ => store,
-    })
 }
 
 /// A seed that differs from run to run.

@@ -7,12 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use feedline_bench::{BadFile, Fault, Verification, Verified};
 use feedline_clock::Clock;
 use feedline_report::units;
-use feedline_store::{Mode, Posix};
 use serde_json::{Value, json};
 
 use crate::args::VerifyArgs;
 use crate::progress::Progress;
-use crate::{failure, signals};
+use crate::{failure, place, signals};
 
 /// The beginning of the one JSON object. The version is raised when a key changes its meaning or
 /// goes away.
@@ -27,7 +26,7 @@ pub(crate) fn main(args: &VerifyArgs) -> anyhow::Result<u8> {
     let progress = Progress::new();
     let verification = Verification {
         clock: &Clock::real(),
-        data: &Posix::new(&args.folder, Mode::Buffered),
+        data: &*place::named(&args.folder)?,
         threads: args.threads.map_or_else(cores, usize::from),
         stop: &stop,
         observer: &progress,
@@ -37,7 +36,7 @@ pub(crate) fn main(args: &VerifyArgs) -> anyhow::Result<u8> {
     let verified = verification.run(&|bad| progress.beside(|| locked().bad_file(bad)))?;
     let interrupted = stop.load(Ordering::Relaxed) && verified.checked_files < verified.files;
     let mut out = locked();
-    out.end(&args.folder.display().to_string(), &verified, interrupted);
+    out.end(&args.folder, &verified, interrupted);
     if let Some(error) = out.failure.take() {
         return Err(error.into());
     }
@@ -49,7 +48,7 @@ pub(crate) fn main(args: &VerifyArgs) -> anyhow::Result<u8> {
     if verified.bad_files == 0 {
         return Ok(0);
     }
-    let folder = args.folder.display();
+    let folder = &args.folder;
     failure::say(&format!(
         "hint: remove the bad files; `feedline run … --data {folder} --generate-only` makes them anew"
     ));

@@ -52,7 +52,8 @@ impl Handles {
             return Ok(read);
         }
         let mut handle = self.handle(store, (number, key), scratch)?;
-        let mut file = File { store, key, object: handle.object.take() };
+        let whole = self.format.access() == Access::Whole;
+        let mut file = File { store, key, whole, object: handle.object.take() };
         let read = handle.opened.read(&mut file, index, scratch)?;
         handle.object = file.object;
         if self.format.access() == Access::Whole {
@@ -77,7 +78,7 @@ impl Handles {
             return Ok(());
         }
         let mut handle = self.handle(store, (number, key), scratch)?;
-        let mut file = File { store, key, object: handle.object.take() };
+        let mut file = File { store, key, whole: false, object: handle.object.take() };
         handle.opened.locate(&mut file, index, scratch, stretches)?;
         handle.object = file.object;
         self.keep(number, handle);
@@ -99,7 +100,8 @@ impl Handles {
         if let Some(handle) = self.kept.remove(&number) {
             return Ok(handle);
         }
-        let mut file = File { store, key, object: None };
+        let whole = self.format.access() == Access::Whole;
+        let mut file = File { store, key, whole, object: None };
         let opened = self.format.open(&mut file, scratch)?;
         Ok(Handle { opened, object: file.object, read: None, used: 0 })
     }
@@ -137,13 +139,18 @@ impl Handles {
 pub(crate) struct File<'a> {
     pub(crate) store: &'a Accounted,
     pub(crate) key: &'a str,
+    /// It will be read from front to back, once.
+    pub(crate) whole: bool,
     pub(crate) object: Option<Box<dyn Object>>,
 }
 
 impl File<'_> {
     fn object(&mut self) -> Result<&mut dyn Object, StoreError> {
         if self.object.is_none() {
-            self.object = Some(self.store.open(self.key)?);
+            self.object = Some(match self.whole {
+                true => self.store.open_whole(self.key)?,
+                false => self.store.open(self.key)?,
+            });
         }
         Ok(self.object.as_deref_mut().expect("opened above"))
     }

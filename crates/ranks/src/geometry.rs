@@ -72,12 +72,17 @@ impl Geometry {
         (0..self.processes()).filter(move |&process| self.node_of(process) == node)
     }
 
+    /// How many ranks a machine has.
+    pub fn ranks_on(&self, node: u32) -> u32 {
+        self.processes_on(node).map(|process| self.ranks_of(process).len() as u32).sum()
+    }
+
     /// Which of its machine's ranks a rank is, and how many there are, for a rank of `process`.
     pub(crate) fn on_node(&self, process: u32, rank: u32) -> (u32, u32) {
         let counted = |process| self.ranks_of(process).len() as u32;
-        let on_node = || self.processes_on(self.node_of(process));
-        let before: u32 = on_node().filter(|&other| other < process).map(counted).sum();
-        (before + rank - self.ranks_of(process).start, on_node().map(counted).sum())
+        let on_node = self.processes_on(self.node_of(process));
+        let before: u32 = on_node.filter(|&other| other < process).map(counted).sum();
+        (before + rank - self.ranks_of(process).start, self.ranks_on(self.node_of(process)))
     }
 }
 

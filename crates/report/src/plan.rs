@@ -184,12 +184,16 @@ fn reading(plan: &Plan, workload: &Workload) -> String {
             format!("deep model ({} in flight a reader, nothing decoded)", units::count(depth))
         }
     };
-    let way = if read.direct { "past" } else { "through" };
+    let way = match read.direct {
+        _ if workload.data_root().is_url() => "requests over HTTP".to_owned(),
+        true => format!("{calls} past the page cache"),
+        false => format!("{calls} through the page cache"),
+    };
     let kept = match workload.reader.read_type {
         ReadType::Memory => ", files kept open",
         ReadType::OnDemand => "",
     };
-    format!("{} loader, {model}{kept}, {calls} {way} the page cache", read.loader)
+    format!("{} loader, {model}{kept}, {way}", read.loader)
 }
 
 fn epoch(plan: &Plan, phase: &PhasePlan, sizes: &SetSizes) -> String {

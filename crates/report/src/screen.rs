@@ -177,7 +177,14 @@ fn storage(shown: &Shown<'_>) -> Option<(&'static str, String)> {
         ),
     };
     let opens = units::counted(counts.opens, "open");
-    shown.trained().then(|| ("storage", format!("{reads}; {opens}")))
+    let asked = match counts.requests {
+        0 => String::new(),
+        _ => {
+            let requests = units::counted(counts.requests, "request");
+            format!("; {requests}, {} of them repeated", units::count(counts.retries))
+        }
+    };
+    shown.trained().then(|| ("storage", format!("{reads}; {opens}{asked}")))
 }
 
 fn altered(shown: &Shown<'_>) -> Option<(&'static str, String)> {
@@ -191,6 +198,8 @@ fn page_cache(shown: &Shown<'_>) -> Option<(&'static str, String)> {
     let percent = |share: &Option<f64>| units::percent(share.map(|share| 100.0 * share));
     let text = match shares.as_slice() {
         [] => return None,
+        // An object store is asked past every page cache of this machine.
+        _ if shown.storage.requests > 0 => return None,
         shares if shares.iter().all(Option::is_none) => {
             "n/a: the system does not tell what it holds".to_owned()
         }

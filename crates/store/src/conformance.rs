@@ -286,6 +286,8 @@ fn folders_are_made_listed_and_removed(store: &dyn Store) {
     assert_eq!(store.kind("a/b").expect("kind"), Some(Kind::Folder));
     assert_eq!(store.kind("a/b/deep").expect("kind"), Some(Kind::File));
     assert!(store.exists("a/file").expect("exists"));
+    assert_eq!(store.size("a/file").expect("size"), Some(1));
+    assert_eq!(store.size("a").expect("size"), None, "a folder has none");
     store.remove("a").expect("a folder with something in it stays");
     assert!(store.exists("a/b/deep").expect("exists"));
     for key in ["a/b/deep", "a/b/deep", "a/b/c", "a/b"] {
@@ -310,6 +312,7 @@ fn what_is_missing_is_said_to_be(store: &dyn Store) {
     missing(store.create("no/where").map(drop));
     missing(store.list("no/where", &mut |_| ControlFlow::Continue(())));
     assert_eq!(store.kind("no/where").expect("kind"), None);
+    assert_eq!(store.size("no/where").expect("size"), None);
     store.free_bytes("no/where").expect("a folder to come has a file system already");
 }
 

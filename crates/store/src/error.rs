@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::Op;
+use crate::{Op, RemoteFault};
 
 /// Why a store could not do what it was asked for. `path` is the name the user knows.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +88,46 @@ pub enum StoreError {
         /// The key as it was given.
         key: String,
     },
+    /// A server, or the way to it, refused an operation.
+    #[error("cannot {op} {path}: {fault}{}", Detail(message))]
+    Remote {
+        /// What was asked for.
+        op: Op,
+        /// Of which object or folder.
+        path: String,
+        /// What kind of refusal it was.
+        fault: RemoteFault,
+        /// The server's words, on one line; may be empty.
+        message: String,
+    },
+    /// A text that names no place a remote store can reach.
+    #[error("{root:?} names no remote store: {reason}")]
+    RemoteRoot {
+        /// The text, without what may be secret in it.
+        root: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A setting of a remote store that cannot be.
+    #[error("{option} of {root}: {reason}")]
+    RemoteOption {
+        /// The store's root.
+        root: String,
+        /// Which setting; never its value, which may be secret.
+        option: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An object that has become longer than its store takes.
+    #[error("{path} is too long: expected up to {bound} bytes, found {found}")]
+    TooLong {
+        /// The object.
+        path: String,
+        /// The most it may be.
+        bound: u64,
+        /// What it would have become.
+        found: u64,
+    },
     /// A name in a folder that no key can hold.
     #[error("{folder} contains {name:?}, expected names in UTF-8")]
     NotUtf8 {
@@ -101,7 +141,11 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the object or folder does not exist.
     pub fn is_missing(&self) -> bool {
-        matches!(self, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+        match self {
+            StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            StoreError::Remote { fault, .. } => *fault == RemoteFault::Missing,
+            _ => false,
+        }
     }
 
     /// The system's error number, if it gave one.
@@ -111,6 +155,18 @@ impl StoreError {
             | StoreError::DirectRefused { source, .. }
             | StoreError::RingRefused { source } => source.raw_os_error(),
             _ => None,
+        }
+    }
+}
+
+/// What a server said, in brackets, if it said anything.
+struct Detail<'a>(&'a str);
+
+impl std::fmt::Display for Detail<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            "" => Ok(()),
+            message => write!(f, " ({message})"),
         }
     }
 }

@@ -43,6 +43,12 @@ impl<S: Store> Store for Failing<S> {
         Ok(Box::new(FailingObject { inner, faults, path: self.locate(key) }))
     }
 
+    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        self.strike(Op::Open, key)?;
+        let (inner, faults) = (self.inner.open_whole(key)?, Arc::clone(&self.faults));
+        Ok(Box::new(FailingObject { inner, faults, path: self.locate(key) }))
+    }
+
     fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
         self.strike(Op::Create, key)?;
         let (inner, faults) = (self.inner.create(key)?, Arc::clone(&self.faults));
@@ -76,6 +82,11 @@ impl<S: Store> Store for Failing<S> {
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
         self.strike(Op::Stat, key)?;
         self.inner.kind(key)
+    }
+
+    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        self.strike(Op::Stat, key)?;
+        self.inner.size(key)
     }
 
     fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {

@@ -30,12 +30,14 @@ mod posix;
 mod progress;
 mod quantity;
 mod queue;
+mod remote;
 mod repeated;
 mod ring;
 mod ring_queue;
 mod source;
 mod spec;
 mod store;
+mod tally;
 mod writer;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -60,10 +62,12 @@ pub use pace::Pace;
 pub use posix::{Mode, Posix};
 pub use progress::{Progress, Spent};
 pub use queue::{Call, Extent, ReadQueue};
+pub use remote::{Remote, RemoteFault, RemoteOptions};
 pub use repeated::Repeated;
 pub use spec::SpecError;
 pub use store::{
     BLOCK_BYTES, BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Resident,
     Store, Upload,
 };
+pub use tally::Tally;
 pub use writer::{Writer, Written};

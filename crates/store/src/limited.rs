@@ -33,6 +33,11 @@ impl<S: Store> Store for Limited<S> {
         Ok(Box::new(LimitedObject { inner, pace: Arc::clone(&self.pace) }))
     }
 
+    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        let inner = self.pace.call(0, || self.inner.open_whole(key))?;
+        Ok(Box::new(LimitedObject { inner, pace: Arc::clone(&self.pace) }))
+    }
+
     fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
         let inner = self.pace.call(0, || self.inner.create(key))?;
         Ok(Box::new(LimitedUpload { inner, pace: Arc::clone(&self.pace) }))
@@ -61,6 +66,10 @@ impl<S: Store> Store for Limited<S> {
 
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
         self.pace.call(0, || self.inner.kind(key))
+    }
+
+    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        self.pace.call(0, || self.inner.size(key))
     }
 
     fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {

@@ -169,6 +169,12 @@ impl Store for Memory {
         Ok(self.content().kind(&clean))
     }
 
+    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        let clean = key::folder(key)?;
+        self.pause(Op::Stat, key, 0, 0);
+        Ok(self.content().objects.get(&clean).map(|bytes| bytes.len() as u64))
+    }
+
     fn free_bytes(&self, _folder: &str) -> Result<Option<u64>, StoreError> {
         Ok(None)
     }

@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 
 use crate::Op;
+use crate::tally::Tally;
 
 /// Two digits of a latency are kept: 35 KiB a histogram even if one operation took an hour.
 const LATENCY_DIGITS: u8 = 2;
@@ -26,6 +27,10 @@ pub struct OpMeter {
     pub busy_ns: u64,
     /// Time in each call, in ns, those that failed included.
     pub latency_ns: Histogram<u64>,
+    /// Requests that the calls sent over a network, repeated ones included; 0 for file systems.
+    pub requests: u64,
+    /// Requests that repeated one which had gone wrong.
+    pub retries: u64,
 }
 
 /// How a call went.
@@ -58,6 +63,8 @@ impl Meter {
             mine.errors += theirs.errors;
             mine.bytes += theirs.bytes;
             mine.busy_ns += theirs.busy_ns;
+            mine.requests += theirs.requests;
+            mine.retries += theirs.retries;
             let added = mine.latency_ns.add(&theirs.latency_ns);
             added.expect("a histogram without an upper limit takes every value");
         }
@@ -67,7 +74,7 @@ impl Meter {
     pub fn to_words(&self) -> Vec<u64> {
         let mut words = Vec::new();
         for op in &self.ops {
-            words.extend([op.calls, op.errors, op.bytes, op.busy_ns]);
+            words.extend([op.calls, op.errors, op.bytes, op.busy_ns, op.requests, op.retries]);
             let place = words.len();
             words.push(0);
             for step in op.latency_ns.iter_recorded() {
@@ -86,11 +93,19 @@ impl Meter {
         for op in &mut meter.ops {
             (op.calls, op.errors) = (words.next()?, words.next()?);
             (op.bytes, op.busy_ns) = (words.next()?, words.next()?);
+            (op.requests, op.retries) = (words.next()?, words.next()?);
             for _ in 0..words.next()? {
                 op.latency_ns.record_n(words.next()?, words.next()?).ok()?;
             }
         }
         words.next().is_none().then_some(meter)
+    }
+
+    /// Adds requests to what calls of a kind took.
+    pub(crate) fn record_requests(&mut self, op: Op, tally: Tally) {
+        let meter = &mut self.ops[op as usize];
+        meter.requests += tally.requests;
+        meter.retries += tally.retries;
     }
 
     pub(crate) fn record(&mut self, op: Op, duration_ns: u64, ended: Ended) {
@@ -115,7 +130,7 @@ impl Default for Meter {
 impl Default for OpMeter {
     fn default() -> OpMeter {
         let latency_ns = Histogram::new(LATENCY_DIGITS).expect("two digits are within its limits");
-        OpMeter { calls: 0, errors: 0, bytes: 0, busy_ns: 0, latency_ns }
+        OpMeter { calls: 0, errors: 0, bytes: 0, busy_ns: 0, latency_ns, requests: 0, retries: 0 }
     }
 }
 
@@ -130,12 +145,14 @@ mod tests {
             meter.record(Op::Read, duration_ns, Ended::Well { bytes: 7 });
         }
         meter.record(Op::Open, 55, Ended::Badly);
+        meter.record_requests(Op::Open, Tally { requests: 3, retries: 2 });
         let words = meter.to_words();
         let copy = Meter::from_words(&words).unwrap();
         for op in Op::ALL {
             let (one, other) = (meter.op(op), copy.op(op));
             assert_eq!((one.calls, one.errors), (other.calls, other.errors), "{op}");
             assert_eq!((one.bytes, one.busy_ns), (other.bytes, other.busy_ns), "{op}");
+            assert_eq!((one.requests, one.retries), (other.requests, other.retries), "{op}");
             assert_eq!(one.latency_ns, other.latency_ns, "{op}");
         }
         assert!(Meter::from_words(&words[1..]).is_none());
@@ -150,10 +167,13 @@ mod tests {
         let mut second = Meter::default();
         second.record(Op::Read, 3_000, Ended::Well { bytes: 30 });
         second.record(Op::Read, 7_000, Ended::Badly);
+        first.record_requests(Op::Read, Tally { requests: 2, retries: 1 });
+        second.record_requests(Op::Read, Tally { requests: 5, retries: 3 });
         first.merge(&second);
 
         let read = first.op(Op::Read);
         assert_eq!((read.calls, read.errors, read.bytes, read.busy_ns), (3, 1, 40, 11_000));
+        assert_eq!((read.requests, read.retries), (7, 4));
         assert_eq!(read.latency_ns.len(), 3);
         assert!((2_980..=3_020).contains(&read.latency_ns.value_at_quantile(0.5)));
         assert_eq!(first.busy_ns(), 11_050);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::Clock;
 
+use crate::tally::{self, Tally};
 use crate::{
     Call, Durability, Ended, Entry, Extent, Kind, Meter, Object, Op, Progress, ReadQueue, Resident,
     Store, StoreError, Upload,
@@ -52,6 +53,7 @@ impl Ledger {
         bytes: usize,
         call: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        let before = tally::total();
         let start = self.clock.now();
         self.progress.enter_storage(start);
         let result = call();
@@ -61,19 +63,26 @@ impl Ledger {
             Ok(_) => Ended::Well { bytes: bytes as u64 },
             Err(_) => Ended::Badly,
         };
-        self.record(Call { op, duration_ns: end.saturating_sub(start), ended });
+        let took = tally::total() - before;
+        self.record(Call { op, duration_ns: end.saturating_sub(start), ended }, took);
         result
     }
 
-    fn record(&self, call: Call) {
+    fn record(&self, call: Call, took: Tally) {
         let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
         meter.record(call.op, call.duration_ns, call.ended);
+        meter.record_requests(call.op, took);
     }
 }
 
 impl<S: Store> Store for Metered<S> {
     fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
         let inner = self.ledger.enter(Op::Open, 0, || self.inner.open(key))?;
+        Ok(Box::new(MeteredObject { inner, ledger: self.ledger.clone() }))
+    }
+
+    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        let inner = self.ledger.enter(Op::Open, 0, || self.inner.open_whole(key))?;
         Ok(Box::new(MeteredObject { inner, ledger: self.ledger.clone() }))
     }
 
@@ -105,6 +114,10 @@ impl<S: Store> Store for Metered<S> {
 
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
         self.ledger.enter(Op::Stat, 0, || self.inner.kind(key))
+    }
+
+    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        self.ledger.enter(Op::Stat, 0, || self.inner.size(key))
     }
 
     fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
@@ -179,8 +192,11 @@ impl ReadQueue for MeteredQueue {
     fn read(&mut self, extents: &[Extent], seen: &mut dyn FnMut(Call)) -> Result<u64, StoreError> {
         let Ledger { clock, progress, .. } = &self.ledger;
         progress.enter_storage(clock.now());
+        let mut before = tally::total();
         let result = self.inner.read(extents, &mut |call| {
-            self.ledger.record(call);
+            let now = tally::total();
+            self.ledger.record(call, now - before);
+            before = now;
             seen(call);
         });
         progress.leave_storage(clock.now());

@@ -81,6 +81,18 @@ impl Posix {
         Ok((file, path))
     }
 
+    /// What the file system knows of a path, if anything is there.
+    fn look_up(&self, key: &str) -> Result<Option<fs::Metadata>, StoreError> {
+        let path = self.folder_path(key)?;
+        match fs::metadata(&path) {
+            Ok(found) => Ok(Some(found)),
+            Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(None)
+            }
+            Err(source) => Err(failed(Op::Stat, &path, source)),
+        }
+    }
+
     fn folder_path(&self, folder: &str) -> Result<PathBuf, StoreError> {
         Ok(self.below_root(key::folder(folder)?))
     }
@@ -202,15 +214,12 @@ impl Store for Posix {
     }
 
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
-        let path = self.folder_path(key)?;
-        match fs::metadata(&path) {
-            Ok(found) if found.is_dir() => Ok(Some(Kind::Folder)),
-            Ok(_) => Ok(Some(Kind::File)),
-            Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                Ok(None)
-            }
-            Err(source) => Err(failed(Op::Stat, &path, source)),
-        }
+        let kind = |found: fs::Metadata| if found.is_dir() { Kind::Folder } else { Kind::File };
+        Ok(self.look_up(key)?.map(kind))
+    }
+
+    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        Ok(self.look_up(key)?.filter(|found| !found.is_dir()).map(|found| found.len()))
     }
 
     fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {

@@ -20,6 +20,12 @@ pub trait Store: Send + Sync {
     /// Opens an object for reading.
     fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError>;
 
+    /// Opens an object that will be read once, from its beginning to its end. Reads elsewhere work,
+    /// and may cost more than those of [`Store::open`].
+    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        self.open(key)
+    }
+
     /// Starts an object. It appears under `key` when it is published, in place of what was there;
     /// dropped before that, it leaves nothing behind. Its folder must exist.
     fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError>;
@@ -48,6 +54,15 @@ pub trait Store: Send + Sync {
 
     /// What stands under `key`, if anything does.
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError>;
+
+    /// The size of the object under `key`, if there is one: what is needed of the question what stands
+    /// there and of opening it.
+    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        match self.kind(key)? {
+            Some(Kind::File) => self.open(key)?.len().map(Some),
+            _ => Ok(None),
+        }
+    }
 
     /// Whether anything stands under `key`.
     fn exists(&self, key: &str) -> Result<bool, StoreError> {
@@ -152,6 +167,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).open(key)
     }
 
+    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        (**self).open_whole(key)
+    }
+
     fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
         (**self).create(key)
     }
@@ -178,6 +197,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
         (**self).kind(key)
+    }
+
+    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        (**self).size(key)
     }
 
     fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {

@@ -302,7 +302,8 @@ fn a_queue_is_metered_call_by_call_and_in_storage_throughout() {
     let meter = store.take();
     let count = |op| {
         let meter = meter.op(op);
-        let busy_ns = calls.iter().filter(|call| call.op == op).map(|call| call.duration_ns).sum();
+        let busy_ns: u64 =
+            calls.iter().filter(|call| call.op == op).map(|call| call.duration_ns).sum();
         assert_eq!(meter.busy_ns, busy_ns, "{op}");
         assert_eq!(meter.latency_ns.len(), meter.calls, "{op}");
         (meter.calls, meter.errors, meter.bytes)

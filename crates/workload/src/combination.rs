@@ -32,7 +32,7 @@ struct Rule {
 pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     let reader = &workload.reader;
     let rules = loader_rules(workload).into_iter().chain(reading_rules(workload));
-    let rules = rules.chain(stream_rules(workload));
+    let rules = rules.chain(stream_rules(workload)).chain(remote_rules(workload));
     if let Some(Rule { first, second, reason, hint, .. }) = { rules }.find(|rule| rule.broken) {
         return Err(WorkloadError::Combination { first, second, reason, hint });
     }
@@ -112,7 +112,7 @@ const USE_ON_DEMAND: &str = "use `reader.read_type=on_demand`";
 fn reading_rules(workload: &Workload) -> [Rule; 4] {
     let (reader, format) = (&workload.reader, workload.dataset.format);
     let deep = reader.read_model == ReadModel::Deep;
-    let mapped = reader.maps(format);
+    let mapped = reader.maps(format) && !workload.data_root().is_url();
     let of_map = match reader.io_engine {
         IoEngine::Mmap => "reader.io_engine: mmap".to_owned(),
         _ if format == Format::MmapIndexedBinary => format!("dataset.format: {format}"),
@@ -142,6 +142,28 @@ fn reading_rules(workload: &Workload) -> [Rule; 4] {
             (DEEP, MEMORY),
             "what is kept are decoded samples, and the deep model decodes nothing",
             USE_ON_DEMAND,
+        ),
+    ]
+}
+
+/// Ways of reading that need files.
+fn remote_rules(workload: &Workload) -> [Rule; 2] {
+    let (reader, root) = (&workload.reader, workload.data_root());
+    let of_root = format!("a data set at {root}");
+    let engine = reader.io_engine;
+    let reason = "an object store is asked over the network, not through the file system";
+    [
+        rule(
+            root.is_url() && reader.odirect,
+            ("reader.odirect: true", &of_root),
+            reason,
+            "use `reader.odirect=false`: there is no page cache to go past",
+        ),
+        rule(
+            root.is_url() && matches!(engine, IoEngine::Mmap | IoEngine::IoUring),
+            (&format!("reader.io_engine: {engine}"), &of_root),
+            reason,
+            "use `reader.io_engine=auto`; `reader.read_model=deep` keeps many requests in flight",
         ),
     ]
 }

@@ -29,6 +29,7 @@ mod compose;
 mod hydra_files;
 
 pub mod element;
+mod root;
 mod sections;
 
 mod schema;
@@ -65,6 +66,7 @@ pub use node::{Map, Node, Value};
 pub use overrides::{Action, Override};
 pub use presets::Preset;
 pub use resolve::{Resolved, resolve};
+pub use root::Root;
 pub use schema::{Effect, Key, Kind, find_key, keys};
 pub use sections::checkpoint::{Checkpoint, CheckpointMode, Ksm};
 pub use sections::dataset::{Compression, Dataset, Format, Hdf5};

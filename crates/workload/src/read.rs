@@ -131,6 +131,10 @@ impl Sections {
     /// A path; slashes at its end are taken off, the root itself stays.
     pub(crate) fn folder(&self, path: &str, slot: &mut String) -> Read {
         self.text(path, slot)?;
+        // `s3://` is half a URL, and no folder that is called `s3:`.
+        if slot.ends_with("://") {
+            return Ok(());
+        }
         let stripped = slot.trim_end_matches('/');
         if stripped.is_empty() && !slot.is_empty() {
             *slot = "/".to_owned();

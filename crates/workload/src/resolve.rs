@@ -149,22 +149,28 @@ fn storage(sections: &Sections) -> Result<Storage, WorkloadError> {
     Ok(out)
 }
 
+/// What S3 takes as a part of an upload, and memory as a buffer.
+const PART_BYTES: std::ops::RangeInclusive<u64> = 5 << 20..=1 << 30;
+
 /// Options that have a type: text, and what text can be read as.
 fn check_options(sections: &Sections, storage: &Storage) -> Result<(), WorkloadError> {
     for (name, node) in storage.storage_options.iter() {
-        let fits = node.value == Value::Null
-            || match name {
-                "s3_force_path_style" => storage.option_bool(name).is_some(),
-                "s3_max_attempts" => storage.option_u64(name).is_some_and(|value| value > 0),
-                _ => storage.option_text(name).is_some(),
-            };
-        if !fits {
+        let (fits, expected) = match name {
+            "s3_force_path_style" | "unsigned" | "uri_keys" => {
+                (storage.option_bool(name).is_some(), "true or false")
+            }
+            "s3_max_attempts" | "stall_timeout" => (
+                storage.option_u64(name).is_some_and(|value| (1..=86_400).contains(&value)),
+                "a whole number > 0",
+            ),
+            "part_size" => (
+                storage.option_u64(name).is_some_and(|bytes| PART_BYTES.contains(&bytes)),
+                "a whole number of bytes from 5 MiB to 1 GiB",
+            ),
+            _ => (storage.option_text(name).is_some(), "text"),
+        };
+        if !fits && node.value != Value::Null {
             let path = format!("storage.storage_options.{name}");
-            let expected = match name {
-                "s3_force_path_style" => "true or false",
-                "s3_max_attempts" => "a whole number > 0",
-                _ => "text",
-            };
             return Err(sections.wrong(&path, node, expected));
         }
     }

@@ -221,9 +221,10 @@ fn more_steps_than_the_data_has_are_refused() {
 #[test]
 fn what_cannot_be_run_yet_is_refused_before_anything_is_written() {
     refused(
-        &["--generate", "--set", "storage.storage_type=s3"],
-        "error: `storage.storage_type: s3` cannot be run yet; only local and mounted file systems \
-         can be read (local_fs)\n",
+        &["--generate", "--set", "storage.storage_type=aistore"],
+        "error: `storage.storage_type: aistore` cannot be run yet; AIStore speaks S3: use \
+         `storage.storage_type: s3` and its address with `/s3` as \
+         `storage.storage_options.endpoint_url`\n",
     );
     refused(
         &["--generate", "--set", "reader.data_loader=custom"],

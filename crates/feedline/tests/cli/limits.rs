@@ -87,11 +87,11 @@ fn ctrl_c_does_not_wait_for_a_slow_storage() {
     assert_eq!(own(&bed)["interrupted"], true);
 }
 
-/// One reader, files in order, one open and one read each; before, the first is opened for its size.
+/// One reader, files in order, one open and one read each.
 #[test]
 fn a_fault_ends_the_run_and_names_its_file() {
     for (fault, error) in [
-        ("open:5:ENOENT", "cannot open ./data/train/img_3_of_8.npz: No such file or directory"),
+        ("open:5:ENOENT", "cannot open ./data/train/img_4_of_8.npz: No such file or directory"),
         ("read:6:EIO", "cannot read ./data/train/img_5_of_8.npz: Input/output error"),
         ("read:every7:ESTALE", "cannot read ./data/train/img_6_of_8.npz: Stale file handle"),
     ] {

@@ -17,6 +17,7 @@ mod manifest;
 mod modes;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod object_stores;
 mod results;
 mod signals;
 mod verify;

@@ -114,6 +114,8 @@ fn starved() -> Made {
             p50_s: Some(0.0121),
             p99_s: Some(0.0874),
             opens: 840,
+            requests: 0,
+            retries: 0,
         },
         checkpoints: 0,
         warnings: vec!["`dataset.num_files_eval` is set, but nothing is evaluated".into()],
@@ -599,6 +601,7 @@ fn an_outcome_is_shown_by_its_values() {
     let outcome = Outcome {
         cache: feedline_bench::CachePolicy::Keep,
         plan: run.plan.clone(),
+        data: "data".into(),
         geometry: Geometry::new(run.plan.ranks, vec![0]).unwrap(),
         hosts: vec![Host::default()],
         start: moment.clone(),

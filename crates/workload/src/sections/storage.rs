@@ -64,10 +64,3 @@ keyword_enum! {
         Aistore = "aistore",
     }
 }
-
-impl StorageType {
-    /// Whether the store is a mounted file system.
-    pub const fn is_file_system(self) -> bool {
-        matches!(self, Self::LocalFs)
-    }
-}

@@ -1,0 +1,149 @@
+//! From where the user says that bytes live to the store that holds them.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedline_bench::BenchError;
+use feedline_store::{Mode, Posix, Remote, RemoteOptions, Store};
+use feedline_workload::{IoEngine, Root, Storage, Workload};
+
+use crate::request::Request;
+
+/// What the shipped `_s3` workloads, like DLIO's, have in place of credentials.
+const PLACEHOLDERS: [&str; 2] = ["access-key", "secret-key"];
+
+/// The data set, read and written as the workload says.
+pub(crate) fn data(request: &Request) -> anyhow::Result<Arc<dyn Store>> {
+    let (workload, reading) = (&request.workload, &request.plan.reading);
+    let path = match workload.data_root() {
+        Root::Url(url) => {
+            let mut options = options(&workload.storage);
+            if let Some(bytes) = workload.reader.transfer_size {
+                options.read_bytes = bytes as usize;
+            }
+            return remote(&url, &options);
+        }
+        Root::Path(path) => path,
+    };
+    let mode = match (reading.engine, reading.direct) {
+        (IoEngine::Mmap, _) => Mode::Mapped,
+        (_, true) => Mode::Direct,
+        (_, false) => Mode::Buffered,
+    };
+    let mut store = Posix::new(path, mode);
+    if let Some(bytes) = workload.reader.transfer_size {
+        store = store.with_read_bytes(bytes as usize);
+    }
+    Ok(Arc::new(match reading.engine {
+        IoEngine::IoUring => store.with_ring().map_err(BenchError::Store)?,
+        _ => store,
+    }))
+}
+
+/// The checkpoints.
+pub(crate) fn checkpoints(workload: &Workload) -> anyhow::Result<Arc<dyn Store>> {
+    of(&workload.checkpoint_root(), &options(&workload.storage))
+}
+
+/// A place that no workload says anything about.
+pub(crate) fn named(text: &str) -> anyhow::Result<Arc<dyn Store>> {
+    of(&Root::parse(text), &RemoteOptions::default())
+}
+
+fn of(root: &Root, options: &RemoteOptions) -> anyhow::Result<Arc<dyn Store>> {
+    match root {
+        Root::Path(path) => Ok(Arc::new(Posix::new(path, Mode::Buffered))),
+        Root::Url(url) => remote(url, options),
+    }
+}
+
+fn remote(url: &str, options: &RemoteOptions) -> anyhow::Result<Arc<dyn Store>> {
+    Ok(Arc::new(Remote::connect(url, options).map_err(BenchError::Store)?))
+}
+
+/// What the workload says about an object store.
+fn options(storage: &Storage) -> RemoteOptions {
+    let usual = RemoteOptions::default();
+    let secret = |key| {
+        let text = storage.option_text(key)?;
+        (!PLACEHOLDERS.contains(&text.as_str())).then_some(text)
+    };
+    let endpoint_url = storage.option_text("endpoint_url");
+    let seconds = storage.option_u64("stall_timeout").map(Duration::from_secs);
+    let attempts = storage.option_u64("s3_max_attempts").and_then(|n| u32::try_from(n).ok());
+    RemoteOptions {
+        access_key_id: secret("access_key_id"),
+        secret_access_key: secret("secret_access_key"),
+        session_token: storage.option_text("session_token"),
+        region: storage.option_text("region"),
+        force_path_style: path_style(storage, endpoint_url.as_deref()),
+        endpoint_url,
+        max_attempts: attempts.unwrap_or(usual.max_attempts),
+        unsigned: storage.option_bool("unsigned").unwrap_or(usual.unsigned),
+        stall_timeout: seconds.unwrap_or(usual.stall_timeout),
+        part_bytes: storage
+            .option_u64("part_size")
+            .map_or(usual.part_bytes, |bytes| bytes as usize),
+        uri_keys: storage.option_bool("uri_keys").unwrap_or(usual.uri_keys),
+        ..usual
+    }
+}
+
+/// Not to force the bucket into the path is not to forbid it: an address or `localhost` has no room
+/// for it elsewhere, and the workloads that say `false` are used with such endpoints.
+fn path_style(storage: &Storage, endpoint: Option<&str>) -> Option<bool> {
+    let forced = storage.option_bool("s3_force_path_style")?;
+    let host = endpoint.and_then(|url| url.split_once("://")).map_or("", |(_, rest)| rest);
+    let host = host.split('/').next().unwrap_or_default();
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    let bare = host.trim_matches(['[', ']']);
+    let no_room = bare.parse::<IpAddr>().is_ok() || bare == "localhost";
+    (forced || !no_room).then_some(forced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The options of a workload with these lines in its `storage_options`.
+    fn of_yaml(lines: &str) -> RemoteOptions {
+        let yaml = format!("storage: {{storage_options: {{{lines}}}}}\n");
+        let source = feedline_workload::Source { name: "t", origin: "t.yaml", text: &yaml };
+        let composed = feedline_workload::compose(source, &[], &|_| String::new()).unwrap();
+        options(&feedline_workload::resolve(&composed).unwrap().workload.storage)
+    }
+
+    #[test]
+    fn options_are_those_of_the_workload() {
+        let found = of_yaml(
+            "access_key_id: me, secret_access_key: no one, region: eu-1, s3_max_attempts: '3', \
+             stall_timeout: 7, part_size: 16777216, uri_keys: true, unsigned: 'False'",
+        );
+        assert_eq!(found.access_key_id.as_deref(), Some("me"));
+        assert_eq!(found.secret_access_key.as_deref(), Some("no one"));
+        assert_eq!(found.region.as_deref(), Some("eu-1"));
+        assert_eq!((found.max_attempts, found.part_bytes), (3, 16 << 20));
+        assert_eq!(found.stall_timeout, Duration::from_secs(7));
+        assert!(found.uri_keys && !found.unsigned);
+        let usual = of_yaml("access_key_id: access-key, secret_access_key: secret-key");
+        assert_eq!((usual.access_key_id, usual.secret_access_key), (None, None));
+        assert_eq!((usual.max_attempts, usual.uri_keys), (5, false));
+    }
+
+    #[test]
+    fn q35_a_path_style_that_is_not_forced_is_taken_where_it_must_be() {
+        let style = |lines: &str| of_yaml(lines).force_path_style;
+        assert_eq!(style("region: x"), None);
+        assert_eq!(style("s3_force_path_style: true"), Some(true));
+        assert_eq!(style("s3_force_path_style: 'false'"), Some(false));
+        for endpoint in ["http://127.0.0.1:9000", "http://localhost:9020", "https://[::1]:9/s3"] {
+            let lines = format!("s3_force_path_style: False, endpoint_url: '{endpoint}'");
+            assert_eq!(style(&lines), None, "{endpoint}");
+            let lines = format!("s3_force_path_style: True, endpoint_url: '{endpoint}'");
+            assert_eq!(style(&lines), Some(true), "{endpoint}");
+        }
+        let named = "s3_force_path_style: False, endpoint_url: 'https://s3.example.com'";
+        assert_eq!(style(named), Some(false));
+    }
+}

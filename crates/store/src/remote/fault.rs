@@ -1,0 +1,243 @@
+//! What servers and networks do wrong, and one line about it that names no secret.
+
+use std::fmt;
+
+use object_store::Error;
+
+use crate::{Op, StoreError};
+
+/// Longest message kept of a server's answer.
+const MESSAGE_CHARS_MAX: usize = 240;
+
+/// What kind of refusal it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RemoteFault {
+    /// There is no such object or folder.
+    Missing,
+    /// There is no such bucket or container.
+    NoBucket,
+    /// The user may not do that.
+    Denied,
+    /// The server computed another signature: a wrong secret, or a proxy that changes requests.
+    Signature,
+    /// The server does not know the user.
+    Credentials,
+    /// There is nothing to sign requests with.
+    NoCredentials,
+    /// The bucket is in another region, or behind another endpoint.
+    Region,
+    /// The object was replaced while it was being read.
+    Changed,
+    /// No connection came about.
+    Unreachable,
+    /// The connection broke off.
+    Broken,
+    /// No byte came in time.
+    Stalled,
+    /// The server is busy, or wants fewer requests.
+    Throttled,
+    /// The server has a fault of its own.
+    Server(u16),
+    /// The server answered with another status.
+    Status(u16),
+    /// The answer is not what the protocol says.
+    Protocol,
+    /// This kind of server, or this layout of keys, cannot do that.
+    Unsupported,
+}
+
+impl fmt::Display for RemoteFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            RemoteFault::Missing => "it does not exist",
+            RemoteFault::NoBucket => "the bucket does not exist",
+            RemoteFault::Denied => "access denied",
+            RemoteFault::Signature => "the server refuses the signature, the secret may be wrong",
+            RemoteFault::Credentials => "the server does not know these credentials",
+            RemoteFault::NoCredentials => "no credentials were found",
+            RemoteFault::Region => "the bucket is in another region or behind another endpoint",
+            RemoteFault::Changed => "the object changed while it was being read",
+            RemoteFault::Unreachable => "no connection to the server",
+            RemoteFault::Broken => "the connection broke off",
+            RemoteFault::Stalled => "the server stopped answering",
+            RemoteFault::Throttled => "the server is busy",
+            RemoteFault::Server(status) => return write!(f, "server error {status}"),
+            RemoteFault::Status(status) => return write!(f, "unexpected answer {status}"),
+            RemoteFault::Protocol => "the answer cannot be understood",
+            RemoteFault::Unsupported => "not possible there",
+        };
+        f.write_str(text)
+    }
+}
+
+/// Why an attempt went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) fault: RemoteFault,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    /// What a status other than success and the body beside it mean.
+    pub(crate) fn of_answer(status: u16, region: Option<&str>, body: &str) -> Failure {
+        let code = element(body, "Code").unwrap_or_default();
+        let said = element(body, "Message").unwrap_or_default();
+        let fault = match (status, code.as_str()) {
+            (_, "NoSuchBucket" | "ContainerNotFound") => RemoteFault::NoBucket,
+            (_, "SignatureDoesNotMatch") => RemoteFault::Signature,
+            (
+                _,
+                "InvalidAccessKeyId" | "InvalidToken" | "ExpiredToken" | "AuthenticationFailed",
+            ) => RemoteFault::Credentials,
+            (_, "AuthorizationHeaderMalformed" | "PermanentRedirect") | (300..=399, _) => {
+                RemoteFault::Region
+            }
+            (401, _) => RemoteFault::Credentials,
+            (403, _) => RemoteFault::Denied,
+            (404, _) => RemoteFault::Missing,
+            (412, _) => RemoteFault::Changed,
+            (429 | 503, _) | (_, "SlowDown") => RemoteFault::Throttled,
+            (500..=599, _) => RemoteFault::Server(status),
+            _ => RemoteFault::Status(status),
+        };
+        let mut message = match code.as_str() {
+            "" => status.to_string(),
+            code => format!("{status} {code}"),
+        };
+        if !said.is_empty() {
+            message = format!("{message}: {said}");
+        }
+        let found = element(body, "Region");
+        if let Some(region) = region.or(found.as_deref()).filter(|_| fault == RemoteFault::Region) {
+            message = format!("{message}; expected region {region}");
+        }
+        Failure { fault, message: one_line(&message) }
+    }
+
+    /// Whether the same request may succeed later.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(
+            self.fault,
+            RemoteFault::Unreachable
+                | RemoteFault::Broken
+                | RemoteFault::Stalled
+                | RemoteFault::Throttled
+                | RemoteFault::Server(_)
+                | RemoteFault::Status(408)
+        )
+    }
+
+    pub(crate) fn error(self, op: Op, path: &str) -> StoreError {
+        let Failure { fault, message } = self;
+        StoreError::Remote { op, path: path.to_owned(), fault, message }
+    }
+}
+
+/// The error of an operation: what its last attempt met, or what was wrong before the first.
+pub(crate) fn of_error(op: Op, path: &str, seen: Option<Failure>, error: &Error) -> StoreError {
+    if let Some(seen) = seen {
+        return seen.error(op, path);
+    }
+    let fault = match error {
+        Error::NotFound { .. } => RemoteFault::Missing,
+        Error::PermissionDenied { .. } => RemoteFault::Denied,
+        Error::Unauthenticated { .. } => RemoteFault::NoCredentials,
+        Error::Precondition { .. } => RemoteFault::Changed,
+        Error::NotSupported { .. } | Error::NotImplemented { .. } => RemoteFault::Unsupported,
+        _ => RemoteFault::Protocol,
+    };
+    Failure { fault, message: one_line(&innermost(error)) }.error(op, path)
+}
+
+/// The words of the first cause: those above repeat it, and name URLs.
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
+/// The text of the first element of that name. Servers' errors are flat, and what is no XML has none.
+fn element(body: &str, name: &str) -> Option<String> {
+    let (_, rest) = body.split_once(&format!("<{name}>"))?;
+    let (text, _) = rest.split_once("</")?;
+    let text = text.replace("&quot;", "\"").replace("&apos;", "'");
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    Some(text.lines().next().unwrap_or_default().to_owned())
+}
+
+/// Text on one line, without what follows a `?` in it: queries may carry signatures and tokens.
+pub(crate) fn one_line(text: &str) -> String {
+    let words = text.split_whitespace().map(|word| match word.split_once('?') {
+        Some((before, query)) if query.contains('=') => before,
+        _ => word,
+    });
+    let line = words.collect::<Vec<_>>().join(" ");
+    line.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(status: u16, body: &str, expected: RemoteFault, message: &str) {
+        let failure = Failure::of_answer(status, None, body);
+        assert_eq!((failure.fault, failure.message.as_str()), (expected, message), "{body}");
+    }
+
+    fn xml(code: &str, rest: &str) -> String {
+        format!("<?xml version=\"1.0\"?>\n<Error><Code>{code}</Code>{rest}</Error>")
+    }
+
+    #[test]
+    fn answers_have_a_kind_and_one_line() {
+        check(404, "", RemoteFault::Missing, "404");
+        let body = xml("NoSuchKey", "<Message>The key &quot;a&amp;b&quot; is gone</Message>");
+        check(404, &body, RemoteFault::Missing, "404 NoSuchKey: The key \"a&b\" is gone");
+        check(404, &xml("NoSuchBucket", ""), RemoteFault::NoBucket, "404 NoSuchBucket");
+        check(403, &xml("AccessDenied", ""), RemoteFault::Denied, "403 AccessDenied");
+        let body = xml(
+            "SignatureDoesNotMatch",
+            "<Message>no\nRequestId: 1</Message><StringToSign>AWS4 secret</StringToSign>",
+        );
+        check(403, &body, RemoteFault::Signature, "403 SignatureDoesNotMatch: no");
+        check(
+            403,
+            &xml("InvalidAccessKeyId", ""),
+            RemoteFault::Credentials,
+            "403 InvalidAccessKeyId",
+        );
+        let body = xml("AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>");
+        let message = "400 AuthorizationHeaderMalformed; expected region eu-west-1";
+        check(400, &body, RemoteFault::Region, message);
+        check(412, "", RemoteFault::Changed, "412");
+        check(503, &xml("SlowDown", ""), RemoteFault::Throttled, "503 SlowDown");
+        check(503, "", RemoteFault::Throttled, "503");
+        check(500, "<html>sorry</html>", RemoteFault::Server(500), "500");
+        check(409, "", RemoteFault::Status(409), "409");
+    }
+
+    #[test]
+    fn a_redirect_says_where_to() {
+        let failure = Failure::of_answer(301, Some("us-west-2"), "");
+        assert_eq!(failure.fault, RemoteFault::Region);
+        assert_eq!(failure.message, "301; expected region us-west-2");
+    }
+
+    #[test]
+    fn queries_are_cut_off() {
+        let text = "GET https://h/x?sig=abc&X-Amz-Signature=1 went\n wrong?";
+        assert_eq!(one_line(text), "GET https://h/x went wrong?");
+        assert_eq!(one_line(&"x".repeat(1000)).len(), MESSAGE_CHARS_MAX);
+    }
+
+    #[test]
+    fn passing_faults_are_those_that_are_retried() {
+        let passing = |status| Failure::of_answer(status, None, "").is_passing();
+        let found = [400, 403, 404, 408, 409, 412, 416, 429, 500, 503].map(passing);
+        let expected = [false, false, false, true, false, false, false, true, true, true];
+        assert_eq!(found, expected);
+    }
+}

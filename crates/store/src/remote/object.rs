@@ -1,0 +1,276 @@
+//! Objects open for reading: ranges on demand, or one answer read from front to back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, GetResult, ObjectStoreExt};
+
+use super::attempts::Attempts;
+use super::fault::{self, RemoteFault};
+use super::lane::{Lane, Lanes, Lease};
+use crate::{Object, Op, StoreError};
+
+/// How much the request that opens an object brings along, so that it needs no other for its size.
+/// The headers and indexes of all formats are below that; of an object of which only a little is
+/// wanted, more would be a waste.
+pub(crate) const HEAD_BYTES: u64 = 1 << 20;
+/// How far ahead of a stream a reader may look without another request: what lies between is kept in
+/// memory until the reader comes there. A zip archive has its directory at the end.
+const AHEAD_BYTES_MAX: u64 = 16 << 20;
+
+type Stream = BoxStream<'static, object_store::Result<Bytes>>;
+
+/// Which object, and which version of it.
+pub(crate) struct Target {
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) path: Path,
+    /// The name the user knows.
+    pub(crate) name: String,
+}
+
+/// An object that is open.
+pub(crate) struct RemoteObject {
+    target: Target,
+    size: u64,
+    etag: Option<String>,
+    /// What came with the opening, from byte 0 on.
+    head: Vec<Bytes>,
+    flow: Option<Flow>,
+}
+
+/// An answer under way.
+struct Flow {
+    /// Before the lane, whose runtime its connection belongs to.
+    stream: Stream,
+    lane: Lease,
+    attempts: Arc<Attempts>,
+    /// Where in the object the first of `held` begins, or what comes next.
+    at: u64,
+    held: VecDeque<Bytes>,
+    held_bytes: u64,
+}
+
+impl Target {
+    fn error(&self, op: Op, attempts: &Attempts, error: &object_store::Error) -> StoreError {
+        fault::of_error(op, &self.name, attempts.failure(), error)
+    }
+
+    /// Opens the object for reads anywhere.
+    pub(crate) fn open(self) -> Result<RemoteObject, StoreError> {
+        let (lane, attempts) = (self.lanes.take()?, Arc::new(Attempts::default()));
+        let opened = lane.run(&attempts, async {
+            let range = Some(GetRange::Bounded(0..HEAD_BYTES));
+            let options = GetOptions { range, ..GetOptions::default() };
+            let found = lane.client.objects.get_opts(&self.path, options).await?;
+            let (size, etag) = identity(&found);
+            let mut stream = found.into_stream();
+            let mut head = Vec::new();
+            while let Some(chunk) = stream.next().await {
+                head.push(chunk?);
+            }
+            Ok((size, etag, head))
+        });
+        let (size, etag, head) = match opened {
+            Ok(opened) => opened,
+            Err(_) if is_behind_the_end(&attempts) => (0, None, Vec::new()),
+            Err(error) => return Err(self.error(Op::Open, &attempts, &error)),
+        };
+        let found: u64 = head.iter().map(|chunk| chunk.len() as u64).sum();
+        if found != size.min(HEAD_BYTES) {
+            return Err(self.broken(Op::Open));
+        }
+        Ok(RemoteObject { target: self, size, etag, head, flow: None })
+    }
+
+    /// Opens the object for being read once from front to back.
+    pub(crate) fn open_whole(self) -> Result<RemoteObject, StoreError> {
+        let (lane, attempts) = (self.lanes.take()?, Arc::new(Attempts::default()));
+        let found = lane.run(&attempts, lane.client.objects.get(&self.path));
+        let found = found.map_err(|error| self.error(Op::Open, &attempts, &error))?;
+        let (size, etag) = identity(&found);
+        let stream = found.into_stream();
+        let flow = (size > 0).then(|| Flow {
+            stream,
+            lane,
+            attempts,
+            at: 0,
+            held: VecDeque::new(),
+            held_bytes: 0,
+        });
+        Ok(RemoteObject { target: self, size, etag, head: Vec::new(), flow })
+    }
+
+    fn broken(&self, op: Op) -> StoreError {
+        let (path, fault) = (self.name.clone(), RemoteFault::Broken);
+        StoreError::Remote { op, path, fault, message: String::new() }
+    }
+}
+
+/// Size and version. Weak tags cannot be compared by servers.
+pub(crate) fn identity(found: &GetResult) -> (u64, Option<String>) {
+    let etag = found.meta.e_tag.clone().filter(|etag| !etag.starts_with("W/"));
+    (found.meta.size, etag)
+}
+
+/// Whether the server said that no byte of the range is there.
+pub(crate) fn is_behind_the_end(attempts: &Attempts) -> bool {
+    attempts.failure().is_some_and(|failure| failure.fault == RemoteFault::Status(416))
+}
+
+impl Object for RemoteObject {
+    fn len(&mut self) -> Result<u64, StoreError> {
+        Ok(self.size)
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        let wanted = buf.len() as u64;
+        let found = self.size.saturating_sub(offset).min(wanted);
+        if found < wanted {
+            let path = self.target.name.clone();
+            return Err(StoreError::Short { path, offset, wanted, found });
+        }
+        if let Some(flow) = &mut self.flow
+            && flow.reaches(offset, wanted)
+        {
+            flow.read(&self.target, offset, buf)?;
+            if flow.at >= self.size {
+                self.flow = None;
+            }
+            return Ok(());
+        }
+        let done = copy_from(&self.head, offset, buf);
+        self.read_range(offset + done as u64, &mut buf[done..])
+    }
+}
+
+impl RemoteObject {
+    /// Fills `buf` with one request, straight from the connection's buffer.
+    fn read_range(&self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        if buf.is_empty() {
+            return Ok(());
+        }
+        let spare;
+        // A stream's lane can drive one more request, on a connection beside that of the stream.
+        let lane: &Lane = match &self.flow {
+            Some(flow) => &flow.lane,
+            None => {
+                spare = self.target.lanes.take()?;
+                &spare
+            }
+        };
+        let attempts = Arc::new(Attempts::default());
+        let range = Some(GetRange::Bounded(offset..offset + buf.len() as u64));
+        let options = GetOptions { range, if_match: self.etag.clone(), ..GetOptions::default() };
+        let mut done = 0;
+        let read = lane.run(&attempts, async {
+            let found = lane.client.objects.get_opts(&self.target.path, options).await?;
+            let mut stream = found.into_stream();
+            while done < buf.len()
+                && let Some(chunk) = stream.next().await
+            {
+                let chunk = chunk?;
+                let count = chunk.len().min(buf.len() - done);
+                buf[done..done + count].copy_from_slice(&chunk[..count]);
+                done += count;
+            }
+            Ok(())
+        });
+        read.map_err(|error| self.target.error(Op::Read, &attempts, &error))?;
+        match done == buf.len() {
+            true => Ok(()),
+            false => Err(self.target.broken(Op::Read)),
+        }
+    }
+}
+
+/// Copies what the chunks, which begin at byte 0, have of the bytes at `offset`; how many.
+fn copy_from(chunks: &[Bytes], offset: u64, buf: &mut [u8]) -> usize {
+    let (mut start, mut done) = (0, 0);
+    for chunk in chunks {
+        let end = start + chunk.len() as u64;
+        let at = offset + done as u64;
+        if (start..end).contains(&at) && done < buf.len() {
+            let from = &chunk[(at - start) as usize..];
+            let count = from.len().min(buf.len() - done);
+            buf[done..done + count].copy_from_slice(&from[..count]);
+            done += count;
+        }
+        start = end;
+    }
+    done
+}
+
+impl Flow {
+    /// Whether the stream can serve a read: at its place, or not far ahead.
+    fn reaches(&self, offset: u64, len: u64) -> bool {
+        offset >= self.at && (offset == self.at || offset + len - self.at <= AHEAD_BYTES_MAX)
+    }
+
+    fn read(&mut self, target: &Target, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        let attempts = Arc::clone(&self.attempts);
+        let Flow { stream, lane, at, held, held_bytes, .. } = self;
+        let ahead = offset > *at;
+        let mut done = 0;
+        let read = lane.run(&attempts, async {
+            if ahead {
+                let end = offset + buf.len() as u64;
+                while *at + *held_bytes < end
+                    && let Some(chunk) = stream.next().await
+                {
+                    let chunk = chunk?;
+                    *held_bytes += chunk.len() as u64;
+                    held.push_back(chunk);
+                }
+                done = copy_from(held.make_contiguous(), offset - *at, buf);
+                return Ok(());
+            }
+            while done < buf.len() {
+                let chunk = match held.pop_front() {
+                    Some(chunk) => {
+                        *held_bytes -= chunk.len() as u64;
+                        chunk
+                    }
+                    None => match stream.next().await {
+                        Some(chunk) => chunk?,
+                        None => break,
+                    },
+                };
+                let count = chunk.len().min(buf.len() - done);
+                buf[done..done + count].copy_from_slice(&chunk[..count]);
+                done += count;
+                *at += count as u64;
+                if count < chunk.len() {
+                    *held_bytes += (chunk.len() - count) as u64;
+                    held.push_front(chunk.slice(count..));
+                }
+            }
+            Ok(())
+        });
+        read.map_err(|error| target.error(Op::Read, &attempts, &error))?;
+        match done == buf.len() {
+            true => Ok(()),
+            false => Err(target.broken(Op::Read)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_one_stretch() {
+        let chunks = [&b"0123"[..], b"", b"45", b"6789"].map(Bytes::from_static);
+        for (offset, len, expected) in
+            [(0, 10, "0123456789"), (3, 4, "3456"), (4, 2, "45"), (9, 5, "9"), (10, 1, "")]
+        {
+            let mut buf = vec![0; len];
+            let done = copy_from(&chunks, offset, &mut buf);
+            assert_eq!(&buf[..done], expected.as_bytes(), "{len} at {offset}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Where a remote store is: `s3://bucket/prefix` and its relatives.
+
+use url::Url;
+
+use crate::StoreError;
+
+/// Whose protocol is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    S3,
+    Google,
+    Azure,
+    /// Plain HTTP, and WebDAV for what that cannot do.
+    Http,
+}
+
+/// A root that was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Root {
+    /// As the user wrote it, without slashes at the end.
+    pub(crate) text: String,
+    pub(crate) service: Service,
+    /// Bucket or container; empty for HTTP.
+    pub(crate) bucket: String,
+    /// What every key begins with, without slashes around it; empty for HTTP, whose URL has it.
+    pub(crate) prefix: String,
+}
+
+impl Root {
+    pub(crate) fn parse(text: &str) -> Result<Root, StoreError> {
+        let refused = |reason| Err(StoreError::RemoteRoot { root: without_secrets(text), reason });
+        let Ok(url) = Url::parse(text) else {
+            return refused("expected a URL such as s3://bucket/folder");
+        };
+        let service = match url.scheme() {
+            "s3" | "s3a" => Service::S3,
+            "gs" => Service::Google,
+            "az" | "azure" | "adl" | "abfs" | "abfss" => Service::Azure,
+            "http" | "https" => Service::Http,
+            _ => return refused("expected s3, gs, az, abfs, abfss, http or https"),
+        };
+        // `abfss://container@account.dfs.core.windows.net` has a name there that is no user's.
+        let is_container = matches!(url.scheme(), "az" | "abfs" | "abfss");
+        if url.password().is_some() || (!url.username().is_empty() && !is_container) {
+            return refused("expected no user and no password, which are options");
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return refused("expected nothing behind ? or #");
+        }
+        let Some(host) = url.host_str().filter(|host| !host.is_empty()) else {
+            return refused("expected a bucket behind ://");
+        };
+        if url.port().is_some() && service != Service::Http {
+            return refused("expected a bucket without a port, which the endpoint has");
+        }
+        // Not from the URL, whose parser writes spaces and the like as escapes.
+        let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+        let path = rest.split_once('/').map_or("", |(_, path)| path);
+        let (bucket, prefix) = match service {
+            Service::Http => (String::new(), String::new()),
+            Service::Azure if is_container && !url.username().is_empty() => {
+                (url.username().to_owned(), clean(path))
+            }
+            _ => (host.to_owned(), clean(path)),
+        };
+        if prefix.split('/').any(|part| matches!(part, "." | "..")) {
+            return refused("expected a path without . and ..");
+        }
+        let text = text.trim_end_matches('/').to_owned();
+        Ok(Root { text, service, bucket, prefix })
+    }
+
+    /// The key of an object of the store, as the server knows it.
+    pub(crate) fn full(&self, clean: &str) -> String {
+        match (self.prefix.as_str(), clean) {
+            ("", key) => key.to_owned(),
+            (prefix, "") => prefix.to_owned(),
+            (prefix, key) => format!("{prefix}/{key}"),
+        }
+    }
+
+    /// The name a user knows an object by.
+    pub(crate) fn locate(&self, key: &str) -> String {
+        match key {
+            "" => self.text.clone(),
+            key => format!("{}/{key}", self.text),
+        }
+    }
+}
+
+/// A path without empty parts.
+fn clean(path: &str) -> String {
+    path.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+}
+
+/// The text without a password or a query in it.
+fn without_secrets(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
+    match (host.rsplit_once('@'), path) {
+        (None, _) => text.to_owned(),
+        (Some((_, host)), "") => format!("{scheme}://...@{host}"),
+        (Some((_, host)), path) => format!("{scheme}://...@{host}/{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, service: Service, bucket: &str, prefix: &str) {
+        let root = Root::parse(text).unwrap();
+        let found = (root.service, root.bucket.as_str(), root.prefix.as_str());
+        assert_eq!(found, (service, bucket, prefix), "{text}");
+    }
+
+    #[test]
+    fn roots_name_a_service_a_bucket_and_a_prefix() {
+        check("s3://b", Service::S3, "b", "");
+        check("s3://my_bucket.x/", Service::S3, "my_bucket.x", "");
+        check("s3a://b/a//b c/", Service::S3, "b", "a/b c");
+        check("gs://b/x", Service::Google, "b", "x");
+        check("az://c/x", Service::Azure, "c", "x");
+        check("abfss://c@acc.dfs.core.windows.net/x/y", Service::Azure, "c", "x/y");
+        check("http://h:8080/a/b", Service::Http, "", "");
+        check("https://h", Service::Http, "", "");
+    }
+
+    #[test]
+    fn objects_are_named_as_the_user_wrote() {
+        let root = Root::parse("s3://b/p//").unwrap();
+        assert_eq!(root.locate("x/y"), "s3://b/p/x/y");
+        assert_eq!(root.locate(""), "s3://b/p");
+        assert_eq!((root.full("x").as_str(), root.full("").as_str()), ("p/x", "p"));
+        assert_eq!(Root::parse("s3://b").unwrap().full("x"), "x");
+    }
+
+    #[test]
+    fn what_is_no_root_is_refused_without_its_secrets() {
+        for (text, shown, reason) in [
+            ("s3://", "s3://", "expected a bucket behind ://"),
+            ("s3:///x", "s3:///x", "expected a bucket behind ://"),
+            ("s4://b", "s4://b", "expected s3, gs, az, abfs, abfss, http or https"),
+            ("/data", "/data", "expected a URL such as s3://bucket/folder"),
+            ("s3://b/x?versionId=hush", "s3://b/x", "expected nothing behind ? or #"),
+            ("s3://b/x#y", "s3://b/x", "expected nothing behind ? or #"),
+            (
+                "https://u:hush@h/x",
+                "https://...@h/x",
+                "expected no user and no password, which are options",
+            ),
+            (
+                "s3://hush:hush@b",
+                "s3://...@b",
+                "expected no user and no password, which are options",
+            ),
+            ("s3://b/a/../c", "s3://b/a/../c", "expected a path without . and .."),
+            (
+                "s3://b:9000/x",
+                "s3://b:9000/x",
+                "expected a bucket without a port, which the endpoint has",
+            ),
+        ] {
+            let error = Root::parse(text).unwrap_err();
+            let expected = format!("{shown:?} names no remote store: {reason}");
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}

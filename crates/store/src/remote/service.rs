@@ -1,0 +1,369 @@
+//! The client of each kind of service, from options, environment and files.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::http::HttpBuilder;
+use object_store::list::PaginatedListStore;
+use object_store::multipart::MultipartStore;
+use object_store::{
+    BackoffConfig, ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider,
+};
+use tokio::runtime::Handle;
+use url::Url;
+
+use super::credentials::Shared;
+use super::fault::{innermost, one_line};
+use super::http::Connector;
+use super::options::{PART_BYTES_MIN, RemoteOptions};
+use super::profile::{self, Profile};
+use super::root::{Root, Service};
+use super::uri_keys::UriKeys;
+use super::wire::Dialer;
+use crate::{Op, StoreError};
+
+/// First pause before a request is repeated, and the longest.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+/// A body that breaks off is resumed however long the one request has taken until then; how often a
+/// request is repeated has its own limit.
+const RETRY_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// One client of the service, seen from its three sides.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    /// `None` where listings have no pages.
+    pub(crate) pages: Option<Arc<dyn PaginatedListStore>>,
+    /// `None` where an object is written by one request.
+    pub(crate) parts: Option<Arc<dyn MultipartStore>>,
+}
+
+/// How to make clients. Holds secrets, so it shows nothing of itself.
+pub(crate) struct Recipe {
+    root: String,
+    connector: Connector,
+    builder: Kind,
+}
+
+enum Kind {
+    S3(AmazonS3Builder),
+    Google(GoogleCloudStorageBuilder),
+    Azure(MicrosoftAzureBuilder),
+    Http(HttpBuilder),
+}
+
+impl Recipe {
+    /// Finds out what every client needs. `home` runs what is fetched for all of them.
+    pub(crate) fn new(
+        root: &Root,
+        options: &RemoteOptions,
+        home: &Handle,
+    ) -> Result<Recipe, StoreError> {
+        check(root, options)?;
+        let connector = Connector {
+            dialer: Arc::new(Dialer::default()),
+            connect_timeout: options.connect_timeout,
+            stall_timeout: options.stall_timeout,
+            uri_keys: None,
+        };
+        let setup = Setup { root, options, home, connector };
+        let (connector, builder) = match root.service {
+            Service::S3 => setup.s3()?,
+            Service::Google => setup.google()?,
+            Service::Azure => setup.azure()?,
+            Service::Http => setup.http(),
+        };
+        let recipe = Recipe { root: root.text.clone(), connector, builder };
+        recipe.client()?;
+        Ok(recipe)
+    }
+
+    /// A client with connections of its own.
+    pub(crate) fn client(&self) -> Result<Client, StoreError> {
+        let connector = self.connector.clone();
+        let refused = |error| unusable(&self.root, &error);
+        Ok(match &self.builder {
+            Kind::S3(builder) => {
+                whole(builder.clone().with_http_connector(connector).build().map_err(refused)?)
+            }
+            Kind::Google(builder) => {
+                whole(builder.clone().with_http_connector(connector).build().map_err(refused)?)
+            }
+            Kind::Azure(builder) => {
+                whole(builder.clone().with_http_connector(connector).build().map_err(refused)?)
+            }
+            Kind::Http(builder) => {
+                let store = builder.clone().with_http_connector(connector).build();
+                Client { objects: Arc::new(store.map_err(refused)?), pages: None, parts: None }
+            }
+        })
+    }
+
+    /// The error of a system that gives us no lane.
+    pub(crate) fn refused(&self, source: io::Error) -> StoreError {
+        StoreError::Io { op: Op::Open, path: self.root.clone(), source }
+    }
+}
+
+fn whole<S: ObjectStore + PaginatedListStore + MultipartStore>(store: S) -> Client {
+    let store = Arc::new(store);
+    Client {
+        objects: Arc::clone(&store) as Arc<dyn ObjectStore>,
+        pages: Some(Arc::clone(&store) as Arc<dyn PaginatedListStore>),
+        parts: Some(store),
+    }
+}
+
+/// A builder's error: it names what is missing, never a value.
+fn unusable(root: &str, error: &object_store::Error) -> StoreError {
+    let reason = one_line(&innermost(error));
+    StoreError::RemoteOption { root: root.to_owned(), option: "settings".to_owned(), reason }
+}
+
+fn refuse(root: &Root, option: &str, reason: &str) -> StoreError {
+    let (root, option, reason) = (root.text.clone(), option.to_owned(), reason.to_owned());
+    StoreError::RemoteOption { root, option, reason }
+}
+
+/// Refuses settings that make no sense, and those that would do nothing.
+fn check(root: &Root, options: &RemoteOptions) -> Result<(), StoreError> {
+    let is = |service| root.service == service;
+    let not = |named: &str, found: bool, allowed: bool| match found && !allowed {
+        true => Err(refuse(root, named, "not known for this kind of store")),
+        false => Ok(()),
+    };
+    let key = options.access_key_id.is_some() || options.secret_access_key.is_some();
+    not("access key", key, is(Service::S3) || is(Service::Azure))?;
+    not("session token", options.session_token.is_some(), is(Service::S3))?;
+    not("region", options.region.is_some(), is(Service::S3))?;
+    not("path style", options.force_path_style.is_some(), is(Service::S3))?;
+    not("endpoint", options.endpoint_url.is_some(), !is(Service::Http))?;
+    not("unsigned requests", options.unsigned, !is(Service::Http))?;
+    not("URI keys", options.uri_keys, is(Service::S3))?;
+    if options.access_key_id.is_some() != options.secret_access_key.is_some() {
+        return Err(refuse(root, "access key", "expected it together with its secret"));
+    }
+    if options.max_attempts == 0 {
+        return Err(refuse(root, "attempts", "expected at least 1, found 0"));
+    }
+    if options.part_bytes < PART_BYTES_MIN {
+        return Err(refuse(root, "part size", "expected at least 5 MiB"));
+    }
+    if options.read_bytes == 0 {
+        return Err(refuse(root, "transfer size", "expected at least 1 byte"));
+    }
+    Ok(())
+}
+
+/// An endpoint, with the bucket in its host's name if it belongs there.
+fn endpoint_url(root: &Root, text: &str, path_style: bool) -> Result<Url, StoreError> {
+    let refused = |reason| refuse(root, "endpoint", reason);
+    let mut url = Url::parse(text).map_err(|_| refused("expected a URL"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refused("expected http:// or https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
+        return Err(refused("expected no user, no password and no query in it"));
+    }
+    let host = url.host_str().unwrap_or_default().to_owned();
+    if !path_style && !host.starts_with(&format!("{}.", root.bucket)) {
+        let host = format!("{}.{host}", root.bucket);
+        url.set_host(Some(&host)).map_err(|_| refused("expected a host's name"))?;
+    }
+    Ok(url)
+}
+
+/// What goes into a recipe.
+struct Setup<'a> {
+    root: &'a Root,
+    options: &'a RemoteOptions,
+    home: &'a Handle,
+    connector: Connector,
+}
+
+impl Setup<'_> {
+    fn retry(&self) -> RetryConfig {
+        let (init_backoff, max_backoff) = BACKOFF;
+        RetryConfig {
+            backoff: BackoffConfig { init_backoff, max_backoff, base: 2. },
+            max_retries: self.options.max_attempts as usize - 1,
+            retry_timeout: RETRY_TIME_MAX,
+        }
+    }
+
+    fn s3(mut self) -> Result<(Connector, Kind), StoreError> {
+        let options = self.options;
+        let mut builder = AmazonS3Builder::from_env()
+            .with_bucket_name(&self.root.bucket)
+            .with_retry(self.retry())
+            // One object at a time is removed here, and not all servers know the other way.
+            .with_disable_bulk_delete(true);
+        let set = |builder: &AmazonS3Builder, key| builder.get_config_value(&key);
+        let has_key = options.access_key_id.is_some()
+            || set(&builder, AmazonS3ConfigKey::AccessKeyId).is_some();
+        let profile = self.profile(has_key)?;
+        let endpoint = options.endpoint_url.clone();
+        let endpoint = endpoint
+            .or_else(|| set(&builder, AmazonS3ConfigKey::S3Endpoint))
+            .or_else(|| set(&builder, AmazonS3ConfigKey::Endpoint))
+            .or(profile.endpoint_url);
+        let region = options.region.clone();
+        let region = region
+            .or_else(|| set(&builder, AmazonS3ConfigKey::Region))
+            .or_else(|| set(&builder, AmazonS3ConfigKey::DefaultRegion))
+            .or(profile.region)
+            .unwrap_or_else(|| "us-east-1".to_owned());
+        builder = builder.with_region(&region);
+
+        let asked = set(&builder, AmazonS3ConfigKey::VirtualHostedStyleRequest);
+        let path_style = options.force_path_style.unwrap_or(asked.as_deref() != Some("true"));
+        builder = builder.with_virtual_hosted_style_request(!path_style);
+        if let Some(endpoint) = endpoint {
+            let url = endpoint_url(self.root, &endpoint, path_style)?;
+            builder = builder
+                .with_allow_http(url.scheme() == "http")
+                .with_config(AmazonS3ConfigKey::S3Endpoint, url.as_str().trim_end_matches('/'));
+        }
+        let keys = match (&options.access_key_id, &options.secret_access_key) {
+            (Some(id), Some(secret)) => {
+                Some((id.clone(), secret.clone(), options.session_token.clone()))
+            }
+            _ if has_key => None,
+            _ => match (profile.access_key_id, profile.secret_access_key) {
+                (Some(id), Some(secret)) => Some((id, secret, profile.session_token)),
+                _ => None,
+            },
+        };
+        let is_static = has_key || keys.is_some();
+        if let Some((key_id, secret_key, token)) = keys {
+            let credential = AwsCredential { key_id, secret_key, token };
+            let provider = StaticCredentialProvider::new(credential);
+            builder = builder.with_credentials(Arc::new(provider));
+        }
+        self.finish_s3(builder, &region, path_style, is_static)
+    }
+
+    /// Shares what must be fetched, and leaves signatures to [`UriKeys`] where keys are URIs.
+    fn finish_s3(
+        &mut self,
+        mut builder: AmazonS3Builder,
+        region: &str,
+        path_style: bool,
+        is_static: bool,
+    ) -> Result<(Connector, Kind), StoreError> {
+        let unsigned = self.options.unsigned
+            || builder.get_config_value(&AmazonS3ConfigKey::SkipSignature).as_deref()
+                == Some("true");
+        let mut connector = self.connector.clone();
+        let store = builder.clone().with_http_connector(connector.clone()).build();
+        let store = store.map_err(|error| unusable(&self.root.text, &error))?;
+        let credentials = match is_static || unsigned {
+            true => Arc::clone(store.credentials()),
+            false => Shared::new(Arc::clone(store.credentials()), self.home.clone()) as _,
+        };
+        builder = builder.with_credentials(Arc::clone(&credentials)).with_skip_signature(unsigned);
+        if self.options.uri_keys {
+            let credentials = (!unsigned).then_some(credentials);
+            let keys = UriKeys::new(&self.root.bucket, path_style, region, credentials);
+            connector.uri_keys = Some(keys);
+            builder = builder.with_skip_signature(true);
+        }
+        Ok((connector, Kind::S3(builder)))
+    }
+
+    fn profile(&self, has_key: bool) -> Result<Profile, StoreError> {
+        match profile::load(&|name| std::env::var(name).ok()) {
+            Ok(profile) => Ok(profile),
+            // Credentials are there already, and nobody asked for this profile.
+            Err(_) if has_key || self.options.unsigned => Ok(Profile::default()),
+            Err(error) => Err(refuse(self.root, "AWS profile", &error.to_string())),
+        }
+    }
+
+    fn google(self) -> Result<(Connector, Kind), StoreError> {
+        let mut builder = GoogleCloudStorageBuilder::from_env()
+            .with_bucket_name(&self.root.bucket)
+            .with_retry(self.retry());
+        if let Some(endpoint) = &self.options.endpoint_url {
+            let url = endpoint_url(self.root, endpoint, true)?;
+            let client = ClientOptions::new().with_allow_http(url.scheme() == "http");
+            builder = builder
+                .with_base_url(url.as_str().trim_end_matches('/'))
+                .with_client_options(client);
+        }
+        if self.options.unsigned {
+            return Ok((self.connector, Kind::Google(builder.with_skip_signature(true))));
+        }
+        let store = builder.clone().with_http_connector(self.connector.clone()).build();
+        let store = store.map_err(|error| unusable(&self.root.text, &error))?;
+        let shared = Shared::new(Arc::clone(store.credentials()), self.home.clone());
+        Ok((self.connector, Kind::Google(builder.with_credentials(shared))))
+    }
+
+    fn azure(self) -> Result<(Connector, Kind), StoreError> {
+        let mut builder = MicrosoftAzureBuilder::from_env()
+            .with_url(&self.root.text)
+            .with_retry(self.retry())
+            .with_config(AzureConfigKey::ContainerName, &self.root.bucket);
+        if let (Some(account), Some(key)) =
+            (&self.options.access_key_id, &self.options.secret_access_key)
+        {
+            builder = builder.with_account(account).with_access_key(key);
+        }
+        if let Some(endpoint) = &self.options.endpoint_url {
+            let url = endpoint_url(self.root, endpoint, true)?;
+            builder = builder
+                .with_allow_http(url.scheme() == "http")
+                .with_endpoint(url.as_str().trim_end_matches('/').to_owned());
+        }
+        if self.options.unsigned {
+            return Ok((self.connector, Kind::Azure(builder.with_skip_signature(true))));
+        }
+        let store = builder.clone().with_http_connector(self.connector.clone()).build();
+        let store = store.map_err(|error| unusable(&self.root.text, &error))?;
+        let shared = Shared::new(Arc::clone(store.credentials()), self.home.clone());
+        Ok((self.connector, Kind::Azure(builder.with_credentials(shared))))
+    }
+
+    fn http(self) -> (Connector, Kind) {
+        let client = ClientOptions::new().with_allow_http(true);
+        let builder = HttpBuilder::new()
+            .with_url(&self.root.text)
+            .with_client_options(client)
+            .with_retry(self.retry());
+        (self.connector, Kind::Http(builder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_name_the_bucket_where_it_belongs() {
+        let root = Root::parse("s3://bucket/x").unwrap();
+        let found = |text, path_style| endpoint_url(&root, text, path_style);
+        for (text, path_style, expected) in [
+            ("http://h:9000", true, "http://h:9000/"),
+            ("http://h:9000/", false, "http://bucket.h:9000/"),
+            ("https://bucket.h", false, "https://bucket.h/"),
+            ("https://h/at", true, "https://h/at"),
+        ] {
+            assert_eq!(found(text, path_style).unwrap().as_str(), expected);
+        }
+        for (text, reason) in [
+            ("h:9000", "expected http:// or https://"),
+            ("h", "expected a URL"),
+            ("http://u:hush@h", "expected no user, no password and no query in it"),
+            ("http://h?sig=hush", "expected no user, no password and no query in it"),
+        ] {
+            let said = found(text, true).unwrap_err().to_string();
+            assert_eq!(said, format!("endpoint of s3://bucket/x: {reason}"));
+        }
+        assert!(found("http://127.0.0.1", true).is_ok());
+    }
+}

@@ -1,0 +1,147 @@
+//! DLIO's layout with s3torchconnector: keys that are whole URIs.
+//!
+//! There the object `s3://bucket/train/x` is stored in `bucket` under the key `s3://bucket/train/x`.
+//! `object_store` knows no keys with two slashes in a row, so it works with `train/x`, and every
+//! request is rewritten and signed below it. For reading only: uploads would need another signature.
+
+use std::error::Error;
+
+use bytes::Bytes;
+use http::Uri;
+use object_store::aws::{AwsAuthorizer, AwsCredentialProvider};
+use object_store::client::HttpRequest;
+
+/// How requests are rewritten.
+#[derive(Clone)]
+pub(crate) struct UriKeys {
+    bucket: String,
+    /// The bucket is the first part of the path.
+    path_style: bool,
+    region: String,
+    /// `None` sends requests without a signature.
+    credentials: Option<AwsCredentialProvider>,
+}
+
+impl UriKeys {
+    pub(crate) fn new(
+        bucket: &str,
+        path_style: bool,
+        region: &str,
+        credentials: Option<AwsCredentialProvider>,
+    ) -> UriKeys {
+        let (bucket, region) = (bucket.to_owned(), region.to_owned());
+        UriKeys { bucket, path_style, region, credentials }
+    }
+
+    /// Makes keys of the request whole URIs, and signs it.
+    pub(crate) async fn rewrite(
+        &self,
+        request: &mut HttpRequest,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        *request.uri_mut() = self.rewritten(request.uri())?;
+        if let Some(credentials) = &self.credentials {
+            let credential = credentials.get_credential().await?;
+            AwsAuthorizer::new(&credential, "s3", &self.region).try_authorize(request, None)?;
+        }
+        Ok(())
+    }
+
+    fn rewritten(&self, uri: &Uri) -> Result<Uri, http::Error> {
+        let path = uri.path();
+        let at = if self.path_style {
+            // Behind `/bucket`; an endpoint may have a path of its own before it.
+            let needle = format!("/{}/", self.bucket);
+            path.find(&needle).map(|at| at + needle.len())
+        } else {
+            Some(1)
+        };
+        let mut path = path.to_owned();
+        if let Some(at) = at.filter(|&at| at < path.len()) {
+            path.insert_str(at, &format!("s3%3A//{}/", self.bucket));
+        }
+        if let Some(query) = uri.query() {
+            path.push('?');
+            path.push_str(&self.rewritten_query(query));
+        }
+        let mut parts = uri.clone().into_parts();
+        parts.path_and_query = Some(path.parse()?);
+        Ok(Uri::from_parts(parts)?)
+    }
+
+    /// Listings begin below the bucket's URI. Tokens that lead to the next page are the server's own.
+    fn rewritten_query(&self, query: &str) -> String {
+        let start = format!("s3%3A%2F%2F{}%2F", self.bucket);
+        let mut has_prefix = false;
+        let parts = query.split('&').map(|part| match part.split_once('=') {
+            Some((key @ ("prefix" | "start-after"), value)) => {
+                has_prefix |= key == "prefix";
+                format!("{key}={start}{value}")
+            }
+            _ => part.to_owned(),
+        });
+        let mut parts: Vec<String> = parts.collect();
+        if !has_prefix && parts.iter().any(|part| part == "list-type=2") {
+            parts.push(format!("prefix={start}"));
+        }
+        parts.join("&")
+    }
+
+    /// Takes the URI away from the keys of a listing.
+    pub(crate) fn strip(&self, answer: Bytes) -> Bytes {
+        let Ok(text) = std::str::from_utf8(&answer) else { return answer };
+        if !text.contains("<ListBucketResult") {
+            return answer;
+        }
+        let uri = format!("s3://{}/", self.bucket);
+        let text = text.replace(&format!("<Key>{uri}"), "<Key>");
+        let text = text.replace(&format!("<Prefix>{uri}"), "<Prefix>");
+        text.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(path_style: bool) -> UriKeys {
+        UriKeys::new("b", path_style, "us-east-1", None)
+    }
+
+    fn check(path_style: bool, uri: &str, expected: &str) {
+        let found = keys(path_style).rewritten(&uri.parse().unwrap()).unwrap();
+        assert_eq!(found.to_string(), expected);
+    }
+
+    #[test]
+    fn keys_become_uris() {
+        check(true, "http://h/b/train/x", "http://h/b/s3%3A//b/train/x");
+        check(true, "http://h/at/b/train/x", "http://h/at/b/s3%3A//b/train/x");
+        check(false, "https://b.h/b/x", "https://b.h/s3%3A//b/b/x");
+    }
+
+    #[test]
+    fn listings_begin_below_the_uri() {
+        check(
+            true,
+            "http://h/b?delimiter=%2F&list-type=2&prefix=train%2F&start-after=train%2Fx",
+            "http://h/b?delimiter=%2F&list-type=2&prefix=s3%3A%2F%2Fb%2Ftrain%2F\
+             &start-after=s3%3A%2F%2Fb%2Ftrain%2Fx",
+        );
+        check(
+            true,
+            "http://h/b?continuation-token=prefix&list-type=2",
+            "http://h/b?continuation-token=prefix&list-type=2&prefix=s3%3A%2F%2Fb%2F",
+        );
+    }
+
+    #[test]
+    fn listings_show_plain_keys() {
+        let answer = "<ListBucketResult><Prefix>s3://b/t/</Prefix><Contents><Key>s3://b/t/x</Key>\
+                      </Contents><CommonPrefixes><Prefix>s3://b/t/y/</Prefix></CommonPrefixes>";
+        let expected = "<ListBucketResult><Prefix>t/</Prefix><Contents><Key>t/x</Key>\
+                        </Contents><CommonPrefixes><Prefix>t/y/</Prefix></CommonPrefixes>";
+        assert_eq!(keys(true).strip(Bytes::from_static(answer.as_bytes())), expected);
+        let error = Bytes::from_static(b"<Error><Key>s3://b/x</Key></Error>");
+        assert_eq!(keys(true).strip(error.clone()), error);
+    }
+}

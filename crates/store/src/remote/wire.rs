@@ -1,0 +1,218 @@
+//! One connection to a server: TCP, with TLS over it for `https`.
+//!
+//! Trusted are the certificates of the system, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name,
+//! so that a site's own authority works. Proxies are not spoken to.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Makes connections. Shared by all lanes, so that certificates are read once.
+#[derive(Default)]
+pub(crate) struct Dialer {
+    tls: OnceLock<Result<TlsConnector, String>>,
+    /// Which of a host's addresses is tried first: large services answer with several.
+    turn: AtomicUsize,
+}
+
+/// Where a connection goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) tls: bool,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl Origin {
+    pub(crate) fn of(uri: &http::Uri) -> io::Result<Origin> {
+        let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "expected http or https");
+        let tls = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(invalid()),
+        };
+        let host = uri.host().ok_or_else(invalid)?.trim_matches(['[', ']']).to_owned();
+        let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        Ok(Origin { tls, host, port })
+    }
+}
+
+impl Dialer {
+    /// A new connection, and a second handle to its socket, to see later whether the server still
+    /// keeps it open.
+    pub(crate) async fn dial(
+        &self,
+        origin: &Origin,
+        timeout: Duration,
+    ) -> io::Result<(Wire, std::net::TcpStream)> {
+        match tokio::time::timeout(timeout, self.dial_now(origin)).await {
+            Ok(dialed) => dialed,
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "it takes too long")),
+        }
+    }
+
+    async fn dial_now(&self, origin: &Origin) -> io::Result<(Wire, std::net::TcpStream)> {
+        let stream = self.reach(origin).await?.into_std()?;
+        let probe = stream.try_clone()?;
+        let stream = TcpStream::from_std(stream)?;
+        stream.set_nodelay(true)?;
+        let moved = Arc::new(AtomicU64::new(0));
+        let link = match origin.tls {
+            false => Link::Plain(stream),
+            true => {
+                let name = ServerName::try_from(origin.host.clone())
+                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+                Link::Tls(Box::new(self.tls()?.connect(name, stream).await?))
+            }
+        };
+        Ok((Wire { link, moved }, probe))
+    }
+
+    async fn reach(&self, origin: &Origin) -> io::Result<TcpStream> {
+        let found = tokio::net::lookup_host((origin.host.as_str(), origin.port)).await?;
+        let mut addresses: Vec<SocketAddr> = found.collect();
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let first = turn % addresses.len().max(1);
+        addresses.rotate_left(first);
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+        for address in addresses {
+            match TcpStream::connect(address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn tls(&self) -> io::Result<&TlsConnector> {
+        let made = self.tls.get_or_init(|| trust_the_system().map_err(|error| error.to_string()));
+        made.as_ref().map_err(|why| io::Error::other(why.clone()))
+    }
+}
+
+fn trust_the_system() -> Result<TlsConnector, Box<dyn std::error::Error>> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map(ToString::to_string).unwrap_or_default();
+        return Err(format!("the system has no trusted certificates {why}").into());
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// An open connection that counts when something moves on it.
+pub(crate) struct Wire {
+    link: Link,
+    moved: Arc<AtomicU64>,
+}
+
+enum Link {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Wire {
+    /// Grows whenever bytes were sent or received.
+    pub(crate) fn moved(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.moved)
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = match &mut self.link {
+            Link::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Link::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        };
+        ready!(read)?;
+        self.moved.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = match &mut self.link {
+            Link::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Link::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+        };
+        let written = ready!(written)?;
+        self.moved.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.link {
+            Link::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Link::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.link {
+            Link::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Link::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = match &mut self.link {
+            Link::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Link::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        };
+        let written = ready!(written)?;
+        self.moved.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.link {
+            Link::Plain(stream) => stream.is_write_vectored(),
+            Link::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_read_from_a_uri() {
+        let of = |uri: &str| Origin::of(&uri.parse().unwrap());
+        let expected = |tls, host: &str, port| Origin { tls, host: host.to_owned(), port };
+        assert_eq!(of("http://h/x").unwrap(), expected(false, "h", 80));
+        assert_eq!(of("https://h:9000/x").unwrap(), expected(true, "h", 9000));
+        assert_eq!(of("http://[::1]:80/").unwrap(), expected(false, "::1", 80));
+        assert!(of("ftp://h/").is_err());
+    }
+}
