@@ -46,6 +46,7 @@ bench: toolchain
 	else echo "no MPI: the bench leaves it out"; fi
 	cargo build --release --locked --package feedline
 	cargo build --release --locked --package feedline-bench --examples
+	cargo build --release --locked --package feedline-s3-server --bins --examples
 	@command -v python3 >/dev/null || { echo "error: no Python; bring it with: \
 	apt-get install -y python3" >&2; exit 2; }
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/compare.py

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import jobs
+import objects
 from formats import sections
 from programs import Dlio, Feedline, Job
 from syscalls import traced_reads
@@ -344,7 +345,7 @@ def main(argv):
         bench.attempt("d: planning at scale", bench.planning)
         for name, section in sections(bench, cost_row):
             bench.attempt(name, section)
-        for name, section in jobs.sections(bench):
+        for name, section in [*jobs.sections(bench), *objects.sections(bench)]:
             bench.attempt(name, section)
     finally:
         if os.environ.get("KEEP") != "1":

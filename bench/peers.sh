@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the peer that `make bench` compares Feedline with: DLIO 2.0.0 with PyTorch.
+# Installs the peers that `make bench` compares Feedline with: DLIO 2.0.0 with PyTorch, and two S3
+# clients, s3torchconnector's and s3dlio.
 # usage: bench/peers.sh FOLDER      (about 5 GB on disk; CPython 3.11 to 3.13; safe to repeat)
 set -euo pipefail
 
@@ -37,6 +38,16 @@ if ((${#missing[@]})); then
         echo "error: ${missing[*]} missing; bring it with: sudo $bring" >&2
         exit 2
     fi
+fi
+
+# Clients of S3, in an environment of their own.
+clients=(s3torchconnectorclient==1.5.0 s3dlio==0.10.0)
+if [[ ! -e $folder/s3/complete || $(<"$folder/s3/complete") != "${clients[*]}" ]]; then
+    echo "installing into $folder/s3: ${clients[*]}"
+    mkdir -p "$folder"
+    "$python" -m venv "$folder/s3"
+    "$folder/s3/bin/pip" --disable-pip-version-check --quiet install "${clients[@]}"
+    echo "${clients[*]}" >"$folder/s3/complete"
 fi
 
 wanted=$(printf '%s\n' "${pins[@]}" "${bare_pins[@]}")

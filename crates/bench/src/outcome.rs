@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use feedline_ranks::Geometry;
-use feedline_store::{Meter, Op};
+use feedline_store::{Meter, Op, OpMeter};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::CachePolicy;
@@ -71,16 +71,18 @@ impl Outcome {
     pub fn storage_counts(&self) -> StorageCounts {
         let meter = self.meter();
         let (read, open) = (meter.op(Op::Read), meter.op(Op::Open));
-        let quantile = |q| {
-            let ns = read.latency_ns.value_at_quantile(q);
-            (read.calls > 0).then(|| ns as f64 / 1e9)
+        let of = |meter: &OpMeter, q| {
+            let ns = meter.latency_ns.value_at_quantile(q);
+            (meter.calls > 0).then(|| ns as f64 / 1e9)
         };
         StorageCounts {
             reads: read.calls,
             read_bytes: read.bytes,
-            p50_s: quantile(0.5),
-            p99_s: quantile(0.99),
+            p50_s: of(read, 0.5),
+            p99_s: of(read, 0.99),
             opens: open.calls,
+            open_p50_s: of(open, 0.5),
+            open_p99_s: of(open, 0.99),
             requests: Op::ALL.iter().map(|&op| meter.op(op).requests).sum(),
             retries: Op::ALL.iter().map(|&op| meter.op(op).retries).sum(),
         }
@@ -100,6 +102,10 @@ pub struct StorageCounts {
     pub p99_s: Option<f64>,
     /// Open calls.
     pub opens: u64,
+    /// Time that half of them did not exceed, in seconds.
+    pub open_p50_s: Option<f64>,
+    /// Time that 99 % of them did not exceed, in seconds.
+    pub open_p99_s: Option<f64>,
     /// Requests that all calls sent over a network; 0 for file systems.
     pub requests: u64,
     /// Those that repeated one which had gone wrong.

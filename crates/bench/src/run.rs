@@ -122,6 +122,7 @@ impl Run {
         let stop = Arc::clone(&prepared.run.stop);
         // Readers, sleeps and evaluations have no meeting to hear of it in.
         prepared.run.team.on_abort(Box::new(move |_| stop.store(true, Ordering::Relaxed)));
+        prepared.run.team.share_stop(&prepared.run.stop);
         prepared.run.team.max(0)?;
         Ok(prepared)
     }

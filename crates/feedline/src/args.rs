@@ -143,11 +143,12 @@ pub(crate) struct RunArgs {
     pub(crate) cache: Option<Cache>,
     /// What if the storage were slower? Holds all reads and writes of data and checkpoints to a
     /// rate (2GB/s, 500MiB/s), operations a second (10kiops), and a latency added to each: 0.2ms,
-    /// 0.1ms-0.4ms, or 0.2ms@p50+5ms@p99; a comma list. Not comparable with other runs
+    /// 0.1ms-0.4ms, or 0.2ms@p50+5ms@p99; a comma list. The processes of a job share the rates.
+    /// Not comparable with other runs
     #[arg(long, value_name = "LIMIT", allow_hyphen_values = true)]
     pub(crate) store_limit: Option<String>,
     /// What if the storage broke? Lets the N-th operation on data and checkpoints fail, or every
-    /// N-th: read:100:EIO, write:3:ENOSPC, read:every1000:EIO; may be repeated
+    /// N-th, of every process: read:100:EIO, write:3:ENOSPC, read:every1000:EIO; may be repeated
     #[arg(long, value_name = "OP:N:ERRNO", allow_hyphen_values = true)]
     pub(crate) store_fault: Vec<String>,
     /// Do as DLIO does, faults included: its read order, its trimming, its metric quirks

@@ -126,7 +126,8 @@ impl Job {
             cause.is::<Aborted>() || matches!(cause.downcast_ref(), Some(BenchError::Aborted(_)))
         });
         if !elsewhere {
-            let rank = self.first_rank.get();
+            // A rank that failed has said so already; otherwise it was the process.
+            let rank = self.link.aborted().map_or(self.first_rank.get(), |news| news.rank);
             // What process 0 finds wrong with the command line is not the fault of a rank.
             match self.processes() == 1 || (self.leads() && !self.told.get()) {
                 true => failure::print(error, dialect),
@@ -143,7 +144,16 @@ impl Job {
     fn leave(&self, code: u8, well: bool) {
         match &self.mpi {
             Some(mpi) if well => mpi.finish(),
-            Some(mpi) => mpi.leave_aborted(code),
+            Some(mpi) => {
+                if mpi.leave_aborted() {
+                    return;
+                }
+                // The process that failed may hang before it could say why.
+                if let Some(news) = self.link.aborted() {
+                    failure::say(&format!("error: {news}; a process of the job does not end"));
+                }
+                mpi.end_all(code)
+            }
             None => {}
         }
     }

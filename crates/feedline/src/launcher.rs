@@ -40,11 +40,13 @@ pub(crate) fn started() -> Option<Started> {
 
 fn find(variable: impl Fn(&str) -> Option<String>) -> Option<Started> {
     let number = |name| variable(name).and_then(|text| text.trim().parse::<u32>().ok());
-    LAUNCHERS.iter().find_map(|launcher| {
-        let processes = number(launcher.size).filter(|&size| size > 1)?;
+    let found = LAUNCHERS.iter().find_map(|launcher| {
+        let processes = number(launcher.size)?;
         let rank = number(launcher.rank).unwrap_or(0);
         Some(Started { launcher: launcher.name, processes, rank })
-    })
+    });
+    // The innermost launcher decides: an mpirun of one process inside of an srun of two is one.
+    found.filter(|started| started.processes > 1)
 }
 
 impl Started {
@@ -98,6 +100,8 @@ mod tests {
         let mpirun = Started { launcher: "mpirun (Open MPI)", processes: 4, rank: 3 };
         let variables = &[("OMPI_COMM_WORLD_SIZE", "4"), ("OMPI_COMM_WORLD_RANK", "3")];
         assert_eq!(found(variables), Some(mpirun));
+        let within = &[("OMPI_COMM_WORLD_SIZE", "1"), ("SLURM_STEP_NUM_TASKS", "2")];
+        assert_eq!(found(within), None);
         let torchrun = Started { launcher: "torchrun", processes: 2, rank: 0 };
         assert_eq!(found(&[("WORLD_SIZE", "2")]), Some(torchrun));
     }

@@ -8,6 +8,7 @@ use feedline_bench::BenchError;
 use feedline_store::{Mode, Posix, Remote, RemoteOptions, Store};
 use feedline_workload::{IoEngine, Root, Storage, Workload};
 
+use crate::failure;
 use crate::request::Request;
 
 /// What the shipped `_s3` workloads, like DLIO's, have in place of credentials.
@@ -24,7 +25,7 @@ pub(crate) fn data(request: &Request) -> anyhow::Result<Arc<dyn Store>> {
             }
             return remote(&url, &options);
         }
-        Root::Path(path) => path,
+        Root::Path(path) => checked(path)?,
     };
     let mode = match (reading.engine, reading.direct) {
         (IoEngine::Mmap, _) => Mode::Mapped,
@@ -41,6 +42,21 @@ pub(crate) fn data(request: &Request) -> anyhow::Result<Arc<dyn Store>> {
     }))
 }
 
+/// A path, unless it is a URL that lacks a slash.
+fn checked(path: String) -> anyhow::Result<String> {
+    let schemes = ["s3", "gs", "az", "abfs", "abfss", "http", "https"];
+    match path.split_once(":/") {
+        Some((scheme, rest)) if schemes.contains(&scheme.trim_start_matches("./")) => {
+            let (scheme, rest) = (scheme.trim_start_matches("./"), rest.trim_start_matches('/'));
+            Err(failure::hinted(
+                format!("{path}: a path, expected a URL behind `{scheme}:`"),
+                format!("did you mean {scheme}://{rest}?"),
+            ))
+        }
+        _ => Ok(path),
+    }
+}
+
 /// The checkpoints.
 pub(crate) fn checkpoints(workload: &Workload) -> anyhow::Result<Arc<dyn Store>> {
     of(&workload.checkpoint_root(), &options(&workload.storage))
@@ -53,7 +69,7 @@ pub(crate) fn named(text: &str) -> anyhow::Result<Arc<dyn Store>> {
 
 fn of(root: &Root, options: &RemoteOptions) -> anyhow::Result<Arc<dyn Store>> {
     match root {
-        Root::Path(path) => Ok(Arc::new(Posix::new(path, Mode::Buffered))),
+        Root::Path(path) => Ok(Arc::new(Posix::new(checked(path.clone())?, Mode::Buffered))),
         Root::Url(url) => remote(url, options),
     }
 }

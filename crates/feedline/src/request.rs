@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure;
 
+/// Shorter texts are no secrets, and may stand for something else as well.
+const SECRET_MIN: usize = 4;
+
 /// A workload that has passed every check that needs no file.
 pub(crate) struct Request {
     pub(crate) composed: Composed,
@@ -82,6 +85,14 @@ impl Request {
         Ok(Self { composed, workload: resolved.workload, plan, warnings })
     }
 
+    /// The text without what must not lie around in results.
+    fn without_secrets(&self, text: String) -> String {
+        let storage = &self.workload.storage;
+        let secrets = ["secret_access_key", "session_token"].map(|key| storage.option_text(key));
+        let secrets = secrets.into_iter().flatten().filter(|secret| secret.len() >= SECRET_MIN);
+        secrets.fold(text, |text, secret| text.replace(&secret, "REDACTED"))
+    }
+
     /// The three files that Hydra leaves, as names below `run_dir` and their text.
     pub(crate) fn hydra_files(&self, run_dir: &Path) -> Vec<(String, String)> {
         let folder = match self.composed.hydra.output_subdir.as_deref() {
@@ -98,7 +109,7 @@ impl Request {
             ("hydra.yaml", self.composed.hydra_yaml(paths)),
         ]
         .into_iter()
-        .map(|(name, text)| (format!("{folder}/{name}"), text))
+        .map(|(name, text)| (format!("{folder}/{name}"), self.without_secrets(text)))
         .collect()
     }
 }

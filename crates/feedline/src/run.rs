@@ -63,6 +63,11 @@ pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
             "use --cache keep, or --set reader.odirect=false",
         ));
     }
+    if request.workload.data_root().is_url() {
+        refuse_cache(args)?;
+        // Sends nothing, and refuses what is no place.
+        place::data(&request)?;
+    }
     if let Some(caution) = order.wanted()?.caution() {
         failure::say(&format!("warning: {caution}"));
         request.warnings.push(caution);
@@ -86,6 +91,17 @@ pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
     let done = execute(request, &order, &settings, Arc::new(Progress::new()), job)?;
     show::result(&done, args.json)?;
     Ok(exit_code(&done, &requirements))
+}
+
+/// An object store is asked past every page cache of this machine.
+fn refuse_cache(args: &RunArgs) -> anyhow::Result<()> {
+    match args.cache {
+        None | Some(Cache::Keep) => Ok(()),
+        Some(_) => Err(failure::hinted(
+            "--cache drop and --cache warm need files: an object store has no page cache here",
+            "leave --cache out",
+        )),
+    }
 }
 
 /// A quick look is there to see the storage, and its data has just been written.

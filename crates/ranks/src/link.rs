@@ -1,5 +1,8 @@
 //! The seam between this process and the other processes of its job.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use crate::Aborted;
 
 /// What joins the processes of a job. Process 0 holds rank 0.
@@ -29,6 +32,13 @@ pub trait Link: Send + Sync {
 
     /// Ends the job for all processes; only the first news counts.
     fn abort(&self, news: Aborted);
+
+    /// What ended the job, if anything did.
+    fn aborted(&self) -> Option<Aborted>;
+
+    /// From now on a stop that is asked of one process is asked of all: whichever sets its `stop`
+    /// first has it set everywhere soon after.
+    fn share_stop(&self, stop: Arc<AtomicBool>);
 
     /// Calls `hear` when the job is aborted, here or elsewhere; at once if it has been.
     fn on_abort(&self, hear: Hear);
@@ -67,6 +77,12 @@ impl Link for Alone {
     }
 
     fn abort(&self, _news: Aborted) {}
+
+    fn aborted(&self) -> Option<Aborted> {
+        None
+    }
+
+    fn share_stop(&self, _stop: Arc<AtomicBool>) {}
 
     fn on_abort(&self, _hear: Hear) {}
 }

@@ -11,6 +11,7 @@
 
 use std::mem::{self, ManuallyDrop};
 use std::os::raw::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,12 +33,17 @@ const DATA: c_int = 1;
 /// News of the end of the job.
 const ABORT: c_int = 2;
 
+/// Somebody was asked to stop.
+const STOP: c_int = 3;
+
 /// How often a process that does not wait looks for news.
 const WATCH: Duration = Duration::from_millis(25);
 /// Looks before the first pause: a meeting of processes that come together is over by then.
 const LOOKS: u32 = 64;
 /// Waiting longer than this, a thread naps instead of only letting others run.
 const PATIENCE: Duration = Duration::from_millis(1);
+/// Bytes of one broadcast: MPI counts in 32 bits.
+const PIECE_BYTES: usize = 64 << 20;
 const NAP_MAX: Duration = Duration::from_micros(500);
 /// How long a job that is aborted waits for all processes to have cleaned up.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -65,6 +71,8 @@ pub struct Mpi {
     wire: Mutex<Option<ManuallyDrop<Wire>>>,
     aborted: OnceLock<Aborted>,
     hearers: Mutex<Vec<Arc<Hear>>>,
+    /// Set when this process, or another one, was asked to stop.
+    stop: OnceLock<Arc<AtomicBool>>,
 }
 
 /// What MPI calls need. Freeing it is a collective call of its own, so that it happens on purpose
@@ -107,6 +115,7 @@ impl Mpi {
             }))),
             aborted: OnceLock::new(),
             hearers: Mutex::default(),
+            stop: OnceLock::new(),
         });
         let watched = Arc::downgrade(&joined);
         let watcher = thread::Builder::new().name("abort watcher".into());
@@ -121,9 +130,9 @@ impl Mpi {
         drop(wire.map(ManuallyDrop::into_inner));
     }
 
-    /// Leaves a job that was aborted, once every process has cleaned up after itself. One that has
-    /// not in five seconds hangs or is dead, and the launcher is told to end what is left.
-    pub fn leave_aborted(&self, code: u8) {
+    /// Leaves a job that was aborted, once every process has cleaned up after itself; whether all have
+    /// within five seconds. If not, one hangs or is dead: see [`Mpi::end_all`].
+    pub fn leave_aborted(&self) -> bool {
         let mut request = self.start(|wire, request| {
             // SAFETY: the communicator lives as long as the wire.
             unsafe { ffi::MPI_Ibarrier(wire.news.as_raw(), request) }
@@ -131,11 +140,16 @@ impl Mpi {
         let begin = Instant::now();
         while begin.elapsed() < FAREWELL {
             if is_done(&self.wire(), &mut request) {
-                return;
+                return true;
             }
             thread::sleep(NAP_MAX);
         }
-        self.wire().news.abort(c_int::from(code));
+        false
+    }
+
+    /// Tells the launcher to end what is left of the job.
+    pub fn end_all(&self, code: u8) -> ! {
+        self.wire().news.abort(c_int::from(code))
     }
 
     fn wire(&self) -> WireGuard<'_> {
@@ -181,6 +195,7 @@ impl Mpi {
         mut bytes: Vec<u8>,
         begin: impl FnOnce(&Wire, &mut [u8], &mut MPI_Request) -> c_int,
     ) -> Result<Vec<u8>, Aborted> {
+        self.check()?;
         let mut request = self.start(|wire, request| begin(wire, &mut bytes, request));
         match self.settle(|wire| is_done(wire, &mut request)) {
             Ok(()) => Ok(bytes),
@@ -189,6 +204,27 @@ impl Mpi {
                 Err(news)
             }
         }
+    }
+
+    /// An error if the job was aborted: nothing may be started then.
+    fn check(&self) -> Result<(), Aborted> {
+        self.aborted.get().map_or(Ok(()), |news| Err(news.clone()))
+    }
+
+    /// Tells every other process something that none of them waits for.
+    fn tell(&self, tag: c_int, bytes: Vec<u8>) {
+        // For ever: nobody waits until the others have got it.
+        let bytes = bytes.leak();
+        for process in (0..self.nodes.len() as c_int).filter(|&to| to != self.process as c_int) {
+            self.start(|wire, request| isend(&wire.news, bytes, process, tag, request));
+        }
+    }
+
+    /// What another process has told, if it has.
+    fn told(&self, tag: c_int) -> Option<Vec<u8>> {
+        let wire = self.wire();
+        let found = wire.news.any_process().immediate_matched_probe_with_tag(tag);
+        found.map(|message| message.matched_receive_vec::<u8>().0)
     }
 
     fn hear(&self, news: Aborted) {
@@ -209,6 +245,7 @@ impl Link for Mpi {
     }
 
     fn max(&self, value: u64) -> Result<u64, Aborted> {
+        self.check()?;
         let mut request = {
             let mut guard = self.wire();
             let wire = guard.wire_mut();
@@ -217,7 +254,8 @@ impl Link for Mpi {
             // SAFETY: a constant of the library.
             let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
             // SAFETY: both places live for ever, and nobody touches them before the operation is
-            // done: calls follow one another, and after one that was given up there are no more.
+            // done: calls follow one another, and none is started after one that was given up, since
+            // the job was aborted then.
             unsafe {
                 ffi::MPI_Iallreduce(
                     (&raw const *send).cast(),
@@ -237,14 +275,22 @@ impl Link for Mpi {
 
     fn broadcast(&self, bytes: Vec<u8>) -> Result<Vec<u8>, Aborted> {
         let own = if self.process == 0 { bytes } else { Vec::new() };
-        let len = self.max(own.len() as u64)?;
-        let bytes = if self.process == 0 { own } else { vec![0; len as usize] };
-        self.carry(bytes, |wire, bytes, request| {
-            let (place, len) = (bytes.as_mut_ptr().cast(), bytes.len() as c_int);
-            let byte = u8::equivalent_datatype().as_raw();
-            // SAFETY: `carry` keeps the bytes until MPI is done with them, or for ever.
-            unsafe { ffi::MPI_Ibcast(place, len, byte, 0, wire.work.as_raw(), request) }
-        })
+        let len = self.max(own.len() as u64)? as usize;
+        let mut whole = Vec::with_capacity(len);
+        while whole.len() < len {
+            let end = len.min(whole.len() + PIECE_BYTES);
+            let piece = match self.process {
+                0 => own[whole.len()..end].to_vec(),
+                _ => vec![0; end - whole.len()],
+            };
+            whole.extend(self.carry(piece, |wire, bytes, request| {
+                let (place, len) = (bytes.as_mut_ptr().cast(), bytes.len() as c_int);
+                let byte = u8::equivalent_datatype().as_raw();
+                // SAFETY: `carry` keeps the bytes until MPI is done with them, or for ever.
+                unsafe { ffi::MPI_Ibcast(place, len, byte, 0, wire.work.as_raw(), request) }
+            })?);
+        }
+        Ok(whole)
     }
 
     fn send(&self, bytes: Vec<u8>) -> Result<(), Aborted> {
@@ -270,12 +316,17 @@ impl Link for Mpi {
         }
         let mut bytes = news.rank.to_le_bytes().to_vec();
         bytes.extend_from_slice(news.reason.as_bytes());
-        // For ever: nobody waits until the others have got it.
-        let bytes = bytes.leak();
-        for process in (0..self.nodes.len() as c_int).filter(|&to| to != self.process as c_int) {
-            self.start(|wire, request| isend(&wire.news, bytes, process, ABORT, request));
-        }
+        self.tell(ABORT, bytes);
         self.hear(news);
+    }
+
+    fn aborted(&self) -> Option<Aborted> {
+        self.aborted.get().cloned()
+    }
+
+    fn share_stop(&self, stop: Arc<AtomicBool>) {
+        // A process runs one job.
+        let _ = self.stop.set(stop);
     }
 
     fn on_abort(&self, hear: Hear) {
@@ -346,19 +397,29 @@ fn nodes(world: &SimpleCommunicator) -> Vec<u32> {
     leaders.iter().map(number).collect()
 }
 
-/// Hears of an abort while this process does something else.
+/// Hears of an abort or a stop while this process does something else, and tells of its own stop.
 fn watch(watched: &Weak<Mpi>) {
+    let mut stopped = false;
     while let Some(mpi) = watched.upgrade() {
-        let message = {
-            let guard = mpi.wire.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(wire) = guard.as_ref() else { return };
-            let anyone = wire.news.any_process();
-            let found = anyone.immediate_matched_probe_with_tag(ABORT);
-            found.map(|message| message.matched_receive_vec::<u8>().0)
-        };
-        if let Some((rank, reason)) = message.as_deref().and_then(<[u8]>::split_first_chunk) {
+        if mpi.wire.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+            return;
+        }
+        if let Some((rank, reason)) = mpi.told(ABORT).as_deref().and_then(<[u8]>::split_first_chunk)
+        {
             let reason = String::from_utf8_lossy(reason).into_owned();
             mpi.hear(Aborted { rank: u32::from_le_bytes(*rank), reason });
+        }
+        if let (Some(stop), false) = (mpi.stop.get(), stopped) {
+            if mpi.told(STOP).is_some() {
+                stop.store(true, Ordering::Relaxed);
+                stopped = true;
+            } else if stop.load(Ordering::Relaxed) {
+                // The abort of a job sets the flag too, and is told by itself.
+                if mpi.aborted.get().is_none() {
+                    mpi.tell(STOP, Vec::new());
+                }
+                stopped = true;
+            }
         }
         drop(mpi);
         thread::sleep(WATCH);

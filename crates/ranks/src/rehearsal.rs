@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use feedline_clock::{Clock, Monitor};
 
@@ -99,6 +100,13 @@ impl Link for Rehearsal {
             self.stage.update(|stage| stage.aborted = Some(news));
         }
     }
+
+    fn aborted(&self) -> Option<Aborted> {
+        self.stage.with(|stage| stage.aborted.clone())
+    }
+
+    /// Threads of a rehearsal have no watcher; their tests share a flag.
+    fn share_stop(&self, _stop: Arc<AtomicBool>) {}
 
     fn on_abort(&self, hear: Hear) {
         let hear = Arc::new(hear);

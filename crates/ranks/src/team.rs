@@ -1,6 +1,7 @@
 //! This process's part of a job.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use feedline_clock::Clock;
 
@@ -80,6 +81,11 @@ impl Team {
     pub fn abort(&self, reason: &str) {
         let rank = self.geometry.ranks_of(self.process()).start;
         self.link.abort(Aborted { rank, reason: reason.to_owned() });
+    }
+
+    /// A stop that is asked of one process is asked of all.
+    pub fn share_stop(&self, stop: &Arc<AtomicBool>) {
+        self.link.share_stop(Arc::clone(stop));
     }
 
     /// Calls `hear` when the job is aborted, by whichever process.

@@ -177,12 +177,16 @@ fn storage(shown: &Shown<'_>) -> Option<(&'static str, String)> {
         ),
     };
     let opens = units::counted(counts.opens, "open");
+    // Over a network it is the opening that asks, and reads take what comes.
     let asked = match counts.requests {
         0 => String::new(),
-        _ => {
-            let requests = units::counted(counts.requests, "request");
-            format!("; {requests}, {} of them repeated", units::count(counts.retries))
-        }
+        _ => format!(
+            ", p50 {}, p99 {}; {}, {} of them repeated",
+            units::duration(counts.open_p50_s),
+            units::duration(counts.open_p99_s),
+            units::counted(counts.requests, "request"),
+            units::count(counts.retries)
+        ),
     };
     shown.trained().then(|| ("storage", format!("{reads}; {opens}{asked}")))
 }

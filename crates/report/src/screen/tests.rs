@@ -114,6 +114,8 @@ fn starved() -> Made {
             p50_s: Some(0.0121),
             p99_s: Some(0.0874),
             opens: 840,
+            open_p50_s: Some(0.000_031),
+            open_p99_s: Some(0.000_4),
             requests: 0,
             retries: 0,
         },
