@@ -130,11 +130,15 @@ impl Worker {
         samples: impl Iterator<Item = SampleId>,
     ) -> Result<Batch, LoadError> {
         self.progress.begin_batch(self.clock.now());
-        let sample_bytes = match self.deep.is_some() {
-            true => self.move_bytes(k, samples)?,
-            false => self.read_samples(samples)?,
+        let read = match self.deep.is_some() {
+            true => self.move_bytes(k, samples),
+            false => self.read_samples(samples),
         };
-        Ok(self.finish(count, sample_bytes))
+        match read {
+            Ok(sample_bytes) => Ok(self.finish(count, sample_bytes)),
+            // A store that is asked to stop gives up what it is doing.
+            Err(error) => Err(self.check_stop().err().unwrap_or(error)),
+        }
     }
 
     fn finish(&mut self, samples: u64, sample_bytes: u64) -> Batch {
