@@ -3,8 +3,8 @@
 #
 # Four parts: formatting and lints, the Rust tests, the tests of a build with MPI under Open MPI's
 # mpirun, and the judges: NumPy, pandas, h5py, Pillow, pyarrow, TensorFlow, WebDataset, safetensors,
-# moto, boto3, Hydra and PyYAML in a Python environment of their own, which look at what the built
-# program wrote and read.
+# moto, boto3, WsgiDAV, Hydra and PyYAML in a Python environment of their own, and Azurite from npm, which
+# look at what the built program wrote and read.
 # Exit status 0 only if all of them ran and passed; an ignored or skipped test counts as failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -113,10 +113,32 @@ judges_environment() {
     fi
 }
 
+# Brings up Azurite, Microsoft's emulator of Azure's object store; its folder is named after its version.
+azurite_environment() {
+    local version=3.35.0
+    if ! command -v npm >/dev/null; then packages nodejs npm || return 1; fi
+    local folder=$cache/azurite-$version
+    export AZURITE=$folder/node_modules/.bin/azurite-blob
+    if [[ -e $folder/complete ]]; then return 0; fi
+    local bring=(npm install --prefix "$folder" --no-audit --no-fund --silent "azurite@$version")
+    echo "installing: ${bring[*]}"
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    if ! "${bring[@]}"; then
+        echo "error: no Azurite; bring it with: ${bring[*]}" >&2
+        return 1
+    fi
+    touch "$folder/complete"
+}
+
 # pytest's own counts come from its XML report.
 judge_tests() {
     echo "== judges"
     local ok=0 bad=1 skipped=0
+    if ! azurite_environment; then
+        failed=$((failed + 1))
+        summary+=("Azurite: FAILED, not installed")
+    fi
     if judges_environment && cargo build --locked --package feedline; then
         FEEDLINE_BIN=$CARGO_TARGET_DIR/debug/feedline PYTHONDONTWRITEBYTECODE=1 \
             "$judges/bin/python" -m pytest -q -p no:cacheprovider \

@@ -1,7 +1,7 @@
 """Object stores that were not written with Feedline, and other people's clients of them.
 
-moto is an S3 server, boto3 and the client of s3torchconnector (which DLIO uses) are S3 clients,
-Azurite is Microsoft's Azure emulator, and Python's own web server serves plain files.
+moto is an S3 server, boto3 and the client of s3torchconnector (which DLIO uses) are S3 clients, and
+Python's own web server serves plain files.
 """
 
 import http.server

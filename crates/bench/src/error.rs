@@ -351,6 +351,10 @@ fn remote_hint(fault: RemoteFault, dialect: Dialect) -> Option<String> {
         RemoteFault::Stalled => {
             format!("wait longer with {}", option("stall_timeout", "SECONDS"))
         }
+        RemoteFault::Server(501) | RemoteFault::Status(405) => format!(
+            "a web server without WebDAV can only be read, with {}",
+            dialect.set("dataset.skip_listing", "true")
+        ),
         RemoteFault::Throttled | RemoteFault::Server(_) | RemoteFault::Broken => {
             format!("try more often with {}", option("s3_max_attempts", "N"))
         }

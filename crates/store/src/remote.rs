@@ -136,6 +136,26 @@ impl Remote {
         }
     }
 
+    /// File or folder of a web server, which answers for a folder as for a file, or sends who asks to
+    /// the name with a slash. So what is listed there decides; an empty folder passes for a file.
+    fn kind_by_http(&self, key: &str, clean: &str) -> Result<Option<Kind>, StoreError> {
+        let answers = match self.head(key, clean) {
+            Ok(size) => size.is_some(),
+            Err(StoreError::Remote { fault: RemoteFault::Region, .. }) => false,
+            Err(error) => return Err(error),
+        };
+        match self.has_content(Op::Stat, key, clean) {
+            Ok(true) => Ok(Some(Kind::Folder)),
+            Ok(false) => Ok(answers.then_some(Kind::File)),
+            // No WebDAV: then it is one of the files that are read by name.
+            Err(StoreError::Remote {
+                fault: RemoteFault::Status(405) | RemoteFault::Server(501),
+                ..
+            }) if answers => Ok(Some(Kind::File)),
+            Err(error) => Err(error),
+        }
+    }
+
     fn missing(&self, op: Op, key: &str) -> StoreError {
         let (path, message) = (self.inner.root.locate(key), String::new());
         StoreError::Remote { op, path, fault: RemoteFault::Missing, message }
@@ -256,6 +276,9 @@ impl Store for Remote {
         let clean = key::folder(key)?;
         if self.inner.made().contains(&clean) {
             return Ok(Some(Kind::Folder));
+        }
+        if self.inner.root.service == Service::Http {
+            return self.kind_by_http(key, &clean);
         }
         match self.head(key, &clean)? {
             Some(_) => Ok(Some(Kind::File)),

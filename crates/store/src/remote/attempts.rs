@@ -77,6 +77,7 @@ impl Attempts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fault::Refusal;
     use super::*;
 
     #[test]
@@ -85,7 +86,7 @@ mod tests {
         let before = tally::total();
         for status in [503, 404, 500, 500] {
             attempts.begin();
-            attempts.fail(Failure::of_answer(status, None, ""));
+            attempts.fail(Failure::of_answer(Refusal { status, ..Refusal::default() }));
         }
         attempts.begin();
         assert_eq!(attempts.failure(), None);

@@ -62,7 +62,9 @@ impl fmt::Display for RemoteFault {
             RemoteFault::Broken => "the connection broke off",
             RemoteFault::Stalled => "the server stopped answering",
             RemoteFault::Throttled => "the server is busy",
+            RemoteFault::Server(501) => "the server cannot do that",
             RemoteFault::Server(status) => return write!(f, "server error {status}"),
+            RemoteFault::Status(405) => "the server does not allow that",
             RemoteFault::Status(status) => return write!(f, "unexpected answer {status}"),
             RemoteFault::Protocol => "the answer cannot be understood",
             RemoteFault::Unsupported => "not possible there",
@@ -78,10 +80,22 @@ pub(crate) struct Failure {
     pub(crate) message: String,
 }
 
+/// An answer other than success.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Refusal<'a> {
+    pub(crate) status: u16,
+    /// From the header that tells where an S3 bucket is.
+    pub(crate) region: Option<&'a str>,
+    /// From Azure's header, which is all that answers to `HEAD` say.
+    pub(crate) code: Option<&'a str>,
+    pub(crate) body: &'a str,
+}
+
 impl Failure {
-    /// What a status other than success and the body beside it mean.
-    pub(crate) fn of_answer(status: u16, region: Option<&str>, body: &str) -> Failure {
-        let code = element(body, "Code").unwrap_or_default();
+    /// What a server meant.
+    pub(crate) fn of_answer(refusal: Refusal<'_>) -> Failure {
+        let Refusal { status, region, code, body } = refusal;
+        let code = element(body, "Code").or_else(|| code.map(str::to_owned)).unwrap_or_default();
         let said = element(body, "Message").unwrap_or_default();
         let fault = match (status, code.as_str()) {
             (_, "NoSuchBucket" | "ContainerNotFound") => RemoteFault::NoBucket,
@@ -183,7 +197,7 @@ mod tests {
     use super::*;
 
     fn check(status: u16, body: &str, expected: RemoteFault, message: &str) {
-        let failure = Failure::of_answer(status, None, body);
+        let failure = Failure::of_answer(Refusal { status, body, ..Refusal::default() });
         assert_eq!((failure.fault, failure.message.as_str()), (expected, message), "{body}");
     }
 
@@ -221,9 +235,42 @@ mod tests {
 
     #[test]
     fn a_redirect_says_where_to() {
-        let failure = Failure::of_answer(301, Some("us-west-2"), "");
+        let region = Some("us-west-2");
+        let failure = Failure::of_answer(Refusal { status: 301, region, ..Refusal::default() });
         assert_eq!(failure.fault, RemoteFault::Region);
         assert_eq!(failure.message, "301; expected region us-west-2");
+    }
+
+    #[test]
+    fn an_answer_without_a_body_says_its_code_in_a_header() {
+        let said = |status, code, body| {
+            let failure =
+                Failure::of_answer(Refusal { status, code: Some(code), body, region: None });
+            (failure.fault, failure.message)
+        };
+        let expected = |fault, message: &str| (fault, message.to_owned());
+        assert_eq!(
+            said(403, "AuthenticationFailed", ""),
+            expected(RemoteFault::Credentials, "403 AuthenticationFailed")
+        );
+        assert_eq!(
+            said(404, "ContainerNotFound", ""),
+            expected(RemoteFault::NoBucket, "404 ContainerNotFound")
+        );
+        let body = xml("BlobNotFound", "<Message>gone</Message>");
+        assert_eq!(
+            said(404, "BlobNotFound", &body),
+            expected(RemoteFault::Missing, "404 BlobNotFound: gone")
+        );
+    }
+
+    #[test]
+    fn what_a_server_does_not_know_is_said_as_such() {
+        let said =
+            |status| Failure::of_answer(Refusal { status, ..Refusal::default() }).fault.to_string();
+        assert_eq!(said(405), "the server does not allow that");
+        assert_eq!(said(501), "the server cannot do that");
+        assert_eq!(said(500), "server error 500");
     }
 
     #[test]
@@ -235,7 +282,8 @@ mod tests {
 
     #[test]
     fn passing_faults_are_those_that_are_retried() {
-        let passing = |status| Failure::of_answer(status, None, "").is_passing();
+        let passing =
+            |status| Failure::of_answer(Refusal { status, ..Refusal::default() }).is_passing();
         let found = [400, 403, 404, 408, 409, 412, 416, 429, 500, 503].map(passing);
         let expected = [false, false, false, true, false, false, false, true, true, true];
         assert_eq!(found, expected);

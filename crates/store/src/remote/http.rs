@@ -25,7 +25,7 @@ use object_store::client::{
 use tokio::time::{Instant, Sleep};
 
 use super::attempts::Attempts;
-use super::fault::{Failure, RemoteFault, innermost, one_line};
+use super::fault::{Failure, Refusal, RemoteFault, innermost, one_line};
 use super::pool::{Connection, Pool};
 use super::uri_keys::UriKeys;
 use super::wire::{Dialer, Origin};
@@ -128,10 +128,10 @@ impl Http {
             && (!parts.status.is_success() || is_error)
         {
             let status = if is_error { 500 } else { parts.status.as_u16() };
-            let region = parts.headers.get("x-amz-bucket-region");
-            let region = region.and_then(|value| value.to_str().ok());
-            let text = String::from_utf8_lossy(&bytes);
-            attempts.fail(Failure::of_answer(status, region, &text));
+            let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
+            let (region, code) = (header("x-amz-bucket-region"), header("x-ms-error-code"));
+            let body = &*String::from_utf8_lossy(&bytes);
+            attempts.fail(Failure::of_answer(Refusal { status, region, code, body }));
         }
         if let Some(keys) = &self.uri_keys {
             bytes = keys.strip(bytes);

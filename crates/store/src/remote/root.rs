@@ -1,5 +1,6 @@
 //! Where a remote store is: `s3://bucket/prefix` and its relatives.
 
+use object_store::path::Path;
 use url::Url;
 
 use crate::StoreError;
@@ -22,7 +23,10 @@ pub(crate) struct Root {
     pub(crate) service: Service,
     /// Bucket or container; empty for HTTP.
     pub(crate) bucket: String,
-    /// What every key begins with, without slashes around it; empty for HTTP, whose URL has it.
+    /// Scheme, host and port of HTTP; empty for others.
+    pub(crate) origin: String,
+    /// What every key begins with, without slashes around it. For HTTP that is the path of the URL, so
+    /// that folders of a WebDAV server are made from the top.
     pub(crate) prefix: String,
 }
 
@@ -42,7 +46,10 @@ impl Root {
         // `abfss://container@account.dfs.core.windows.net` has a name there that is no user's.
         let is_container = matches!(url.scheme(), "az" | "abfs" | "abfss");
         if url.password().is_some() || (!url.username().is_empty() && !is_container) {
-            return refused("expected no user and no password, which are options");
+            return refused(match service {
+                Service::Http => "expected no user and no password, which are not sent there",
+                _ => "expected no user and no password, which are options",
+            });
         }
         if url.query().is_some() || url.fragment().is_some() {
             return refused("expected nothing behind ? or #");
@@ -57,7 +64,10 @@ impl Root {
         let rest = text.split_once("://").map_or("", |(_, rest)| rest);
         let path = rest.split_once('/').map_or("", |(_, path)| path);
         let (bucket, prefix) = match service {
-            Service::Http => (String::new(), String::new()),
+            Service::Http => match Path::from_url_path(clean(url.path())) {
+                Ok(path) => (String::new(), path.as_ref().to_owned()),
+                Err(_) => return refused("expected a path of plain names"),
+            },
             Service::Azure if is_container && !url.username().is_empty() => {
                 (url.username().to_owned(), clean(path))
             }
@@ -67,7 +77,11 @@ impl Root {
             return refused("expected a path without . and ..");
         }
         let text = text.trim_end_matches('/').to_owned();
-        Ok(Root { text, service, bucket, prefix })
+        let origin = match service {
+            Service::Http => url.origin().ascii_serialization(),
+            _ => String::new(),
+        };
+        Ok(Root { text, service, bucket, origin, prefix })
     }
 
     /// The key of an object of the store, as the server knows it.
@@ -123,8 +137,12 @@ mod tests {
         check("gs://b/x", Service::Google, "b", "x");
         check("az://c/x", Service::Azure, "c", "x");
         check("abfss://c@acc.dfs.core.windows.net/x/y", Service::Azure, "c", "x/y");
-        check("http://h:8080/a/b", Service::Http, "", "");
+        check("http://h:8080/a/b", Service::Http, "", "a/b");
+        check("http://h/a%20b//c d/", Service::Http, "", "a b/c d");
         check("https://h", Service::Http, "", "");
+        let origin = |text| Root::parse(text).unwrap().origin;
+        assert_eq!(origin("http://h:8080/a/b"), "http://h:8080");
+        assert_eq!((origin("https://h/"), origin("s3://b/x")), ("https://h".into(), "".into()));
     }
 
     #[test]
@@ -148,7 +166,7 @@ mod tests {
             (
                 "https://u:hush@h/x",
                 "https://...@h/x",
-                "expected no user and no password, which are options",
+                "expected no user and no password, which are not sent there",
             ),
             (
                 "s3://hush:hush@b",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
-use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::azure::{AzureAccessKey, AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
 use object_store::list::PaginatedListStore;
@@ -312,14 +312,21 @@ impl Setup<'_> {
         if let (Some(account), Some(key)) =
             (&self.options.access_key_id, &self.options.secret_access_key)
         {
-            builder = builder.with_account(account).with_access_key(key);
+            builder = builder
+                .with_account(account)
+                .with_access_key(key)
+                // Otherwise a token of the environment would go before the key.
+                .with_config(AzureConfigKey::CredentialType, "access_key");
         }
         if let Some(endpoint) = &self.options.endpoint_url {
             let url = endpoint_url(self.root, endpoint, true)?;
             builder = builder
                 .with_allow_http(url.scheme() == "http")
-                .with_endpoint(url.as_str().trim_end_matches('/').to_owned());
+                .with_endpoint(url.as_str().trim_end_matches('/').to_owned())
+                // Otherwise AZURE_STORAGE_USE_EMULATOR would decide about the endpoint.
+                .with_use_emulator(false);
         }
+        self.check_azure(&builder)?;
         if self.options.unsigned {
             return Ok((self.connector, Kind::Azure(builder.with_skip_signature(true))));
         }
@@ -329,10 +336,26 @@ impl Setup<'_> {
         Ok((self.connector, Kind::Azure(builder.with_credentials(shared))))
     }
 
+    /// What the builder would refuse without saying where it looked, or with a part of the key.
+    fn check_azure(&self, builder: &MicrosoftAzureBuilder) -> Result<(), StoreError> {
+        let set = |key| builder.get_config_value(&key);
+        let is_emulator = set(AzureConfigKey::UseEmulator).is_some_and(|text| text != "false");
+        // `abfss://container@account.dfs.core.windows.net` names the account.
+        let named = self.root.text.split('/').nth(2).is_some_and(|host| host.contains('@'));
+        if !is_emulator && !named && set(AzureConfigKey::AccountName).is_none() {
+            let reason = "expected AZURE_STORAGE_ACCOUNT_NAME, or an access key and its secret";
+            return Err(refuse(self.root, "account", reason));
+        }
+        match set(AzureConfigKey::AccessKey).map(|key| AzureAccessKey::try_new(&key)) {
+            Some(Err(_)) => Err(refuse(self.root, "account key", "expected Base64")),
+            _ => Ok(()),
+        }
+    }
+
     fn http(self) -> (Connector, Kind) {
         let client = ClientOptions::new().with_allow_http(true);
         let builder = HttpBuilder::new()
-            .with_url(&self.root.text)
+            .with_url(&self.root.origin)
             .with_client_options(client)
             .with_retry(self.retry());
         (self.connector, Kind::Http(builder))
@@ -342,6 +365,29 @@ impl Setup<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is said about `az://c/x` with these settings beside the account `me`.
+    fn azure(key: &str, endpoint: Option<&str>) -> Result<(), String> {
+        let root = Root::parse("az://c/x").unwrap();
+        let options = RemoteOptions {
+            access_key_id: Some("me".to_owned()),
+            secret_access_key: Some(key.to_owned()),
+            endpoint_url: endpoint.map(str::to_owned),
+            ..RemoteOptions::default()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let recipe = Recipe::new(&root, &options, runtime.handle());
+        recipe.map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_account_key_is_refused_without_a_part_of_it() {
+        assert_eq!(azure("aHVzaA==", None), Ok(()));
+        assert_eq!(azure("aHVzaA==", Some("http://127.0.0.1:10000/me")), Ok(()));
+        for key in ["hush!", "aHVzaB==", "aHVzaA"] {
+            assert_eq!(azure(key, None), Err("account key of az://c/x: expected Base64".into()));
+        }
+    }
 
     #[test]
     fn endpoints_name_the_bucket_where_it_belongs() {

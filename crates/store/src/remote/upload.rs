@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use super::attempts::Attempts;
 use super::fault;
-use super::{Inner, RemoteFault};
+use super::{Inner, RemoteFault, Service};
 use crate::{Durability, Op, StoreError, Upload};
 
 /// Parts under way, in bytes; one part may be larger.
@@ -166,9 +166,8 @@ impl RemoteUpload {
         if self.parts.is_none() && self.part.is_empty() {
             let payload = PutPayload::from(std::mem::take(&mut self.first));
             let attempts = Arc::new(Attempts::default());
-            let objects = &self.inner.control.objects;
-            let put = self.inner.run_shared(&attempts, objects.put(&self.path, payload));
-            return put.map(drop).map_err(|error| self.error(op, &attempts, &error));
+            let put = self.put(&attempts, &payload);
+            return put.map_err(|error| self.error(op, &attempts, &error));
         }
         if !self.part.is_empty() {
             let index = self.parts.as_ref().map_or(1, |parts| parts.done.len());
@@ -193,6 +192,25 @@ impl RemoteUpload {
         }
         self.parts = None;
         Ok(())
+    }
+
+    /// Writes the object by one request. Where folders are real, `object_store` makes those that are
+    /// missing above it; another upload may make the same ones at the same time, and then the server
+    /// says (405) that one is there. Every round finds at least one more of them made.
+    fn put(&self, attempts: &Arc<Attempts>, payload: &PutPayload) -> object_store::Result<()> {
+        let mut rounds = match self.inner.root.service {
+            Service::Http => self.path.parts().count(),
+            _ => 1,
+        };
+        loop {
+            let put = self.inner.control.objects.put(&self.path, payload.clone());
+            let put = self.inner.run_shared(attempts, put);
+            rounds -= 1;
+            let fault = attempts.failure().map(|failure| failure.fault);
+            if put.is_ok() || rounds == 0 || fault != Some(RemoteFault::Status(405)) {
+                return put.map(drop);
+            }
+        }
     }
 
     /// Whether an upload is unknown because it was completed by a request whose answer was lost. Some
