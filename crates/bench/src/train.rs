@@ -351,7 +351,11 @@ impl<'a> Trainer<'a> {
         self.narrator.checkpoint_begins(number, step, epoch);
         let start = Moment::now(self.job.clock);
         let before = Tally::of_thread();
-        let bytes = self.checkpointer.save(epoch, step)?;
+        let bytes = match self.checkpointer.save(epoch, step) {
+            // Cut short, it is no checkpoint.
+            Err(_) if self.stopping() => return Ok(()),
+            saved => saved?,
+        };
         let Tally { requests, retries } = Tally::of_thread() - before;
         let end = Moment::now(self.job.clock);
         let saved = CheckpointOutcome { number, start, end, bytes, requests, retries };

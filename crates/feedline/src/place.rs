@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use feedline_bench::BenchError;
@@ -15,11 +16,11 @@ use crate::request::Request;
 const PLACEHOLDERS: [&str; 2] = ["access-key", "secret-key"];
 
 /// The data set, read and written as the workload says.
-pub(crate) fn data(request: &Request) -> anyhow::Result<Arc<dyn Store>> {
+pub(crate) fn data(request: &Request, stop: &Arc<AtomicBool>) -> anyhow::Result<Arc<dyn Store>> {
     let (workload, reading) = (&request.workload, &request.plan.reading);
     let path = match workload.data_root() {
         Root::Url(url) => {
-            let mut options = options(&workload.storage);
+            let mut options = options(&workload.storage, stop);
             if let Some(bytes) = workload.reader.transfer_size {
                 options.read_bytes = bytes as usize;
             }
@@ -58,13 +59,16 @@ fn checked(path: String) -> anyhow::Result<String> {
 }
 
 /// The checkpoints.
-pub(crate) fn checkpoints(workload: &Workload) -> anyhow::Result<Arc<dyn Store>> {
-    of(&workload.checkpoint_root(), &options(&workload.storage))
+pub(crate) fn checkpoints(
+    workload: &Workload,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Arc<dyn Store>> {
+    of(&workload.checkpoint_root(), &options(&workload.storage, stop))
 }
 
 /// A place that no workload says anything about.
-pub(crate) fn named(text: &str) -> anyhow::Result<Arc<dyn Store>> {
-    of(&Root::parse(text), &RemoteOptions::default())
+pub(crate) fn named(text: &str, stop: &Arc<AtomicBool>) -> anyhow::Result<Arc<dyn Store>> {
+    of(&Root::parse(text), &RemoteOptions { stop: Arc::clone(stop), ..RemoteOptions::default() })
 }
 
 fn of(root: &Root, options: &RemoteOptions) -> anyhow::Result<Arc<dyn Store>> {
@@ -79,7 +83,7 @@ fn remote(url: &str, options: &RemoteOptions) -> anyhow::Result<Arc<dyn Store>> 
 }
 
 /// What the workload says about an object store.
-fn options(storage: &Storage) -> RemoteOptions {
+fn options(storage: &Storage, stop: &Arc<AtomicBool>) -> RemoteOptions {
     let usual = RemoteOptions::default();
     let secret = |key| {
         let text = storage.option_text(key)?;
@@ -102,6 +106,7 @@ fn options(storage: &Storage) -> RemoteOptions {
             .option_u64("part_size")
             .map_or(usual.part_bytes, |bytes| bytes as usize),
         uri_keys: storage.option_bool("uri_keys").unwrap_or(usual.uri_keys),
+        stop: Arc::clone(stop),
         ..usual
     }
 }
@@ -127,7 +132,8 @@ mod tests {
         let yaml = format!("storage: {{storage_options: {{{lines}}}}}\n");
         let source = feedline_workload::Source { name: "t", origin: "t.yaml", text: &yaml };
         let composed = feedline_workload::compose(source, &[], &|_| String::new()).unwrap();
-        options(&feedline_workload::resolve(&composed).unwrap().workload.storage)
+        let workload = feedline_workload::resolve(&composed).unwrap().workload;
+        options(&workload.storage, &Arc::default())
     }
 
     #[test]

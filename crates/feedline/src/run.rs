@@ -66,7 +66,7 @@ pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
     if request.workload.data_root().is_url() {
         refuse_cache(args)?;
         // Sends nothing, and refuses what is no place.
-        place::data(&request)?;
+        place::data(&request, &Arc::default())?;
     }
     if let Some(caution) = order.wanted()?.caution() {
         failure::say(&format!("warning: {caution}"));
@@ -237,7 +237,7 @@ fn quoted(text: &str) -> String {
 
 /// True if every file that the run reads is there already, be it in a larger set.
 fn data_is_there(request: &Request) -> anyhow::Result<bool> {
-    let store = place::data(request)?;
+    let store = place::data(request, &Arc::default())?;
     let complete = |rule: &NameRule, key| rule.total == 0 || discover(&*store, rule, key).is_ok();
     Ok(complete(&request.plan.train_files, "dataset.num_subfolders_train")
         && complete(&request.plan.eval_files, "dataset.num_subfolders_eval"))
@@ -291,8 +291,8 @@ pub(crate) fn build(
         name: request.composed.name.clone(),
         team,
         clock,
-        data: storage.wrap(place::data(request)?),
-        checkpoints: storage.wrap(place::checkpoints(&request.workload)?),
+        data: storage.wrap(place::data(request, &stop)?),
+        checkpoints: storage.wrap(place::checkpoints(&request.workload, &stop)?),
         stop,
         cache: order.cache,
         listing: match request.workload.dataset.skip_listing {

@@ -26,7 +26,7 @@ pub(crate) fn main(args: &VerifyArgs) -> anyhow::Result<u8> {
     let progress = Progress::new();
     let verification = Verification {
         clock: &Clock::real(),
-        data: &*place::named(&args.folder)?,
+        data: &*place::named(&args.folder, &stop)?,
         threads: args.threads.map_or_else(cores, usize::from),
         stop: &stop,
         observer: &progress,

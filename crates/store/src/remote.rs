@@ -6,7 +6,9 @@
 //! [`listing`](self::listing) for what stands in for them.
 
 mod attempts;
+mod broken;
 mod credentials;
+mod exchange;
 mod fault;
 mod http;
 mod lane;
@@ -16,6 +18,7 @@ mod options;
 mod pool;
 mod profile;
 mod queue;
+mod raw;
 mod root;
 mod service;
 mod upload;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::bed::{Bed, FILE_BYTES, Ran, ran};
+use crate::bed::{Bed, FILE_BYTES, Ran, Running, ran};
 
 /// Builds the server once; it belongs to another package, whose binaries cargo does not hand over.
 fn program() -> &'static str {
@@ -300,4 +300,24 @@ fn q35_a_workload_for_dlio_runs_unchanged() {
         assert!(!bed.read(file).contains("only-for-tests"), "{file}");
     }
     assert!(bed.read("out/.hydra/config.yaml").contains("secret_access_key: REDACTED"));
+}
+
+/// The server does not answer the requests of training; nobody waits for the hour after which that
+/// would be a fault.
+#[test]
+fn ctrl_c_ends_a_run_whose_store_hangs() {
+    let faults = ["--every", "1=stall", "--only", "GET /bucket/sets/small/train/"];
+    let (bed, server) = (Bed::new(), Server::new(&faults));
+    server.runs(&bed, &[&DATA[..], &["--generate-only", "--out", "made"]].concat());
+    let patient = ["--set", "storage.storage_options.stall_timeout=3600"];
+    let args = [&["run", "small.yaml", "--out", "out"], &DATA[..], &patient].concat();
+    let mut command = bed.feedline(&args);
+    command.env("AWS_ENDPOINT_URL", &server.proxy).env("AWS_ACCESS_KEY_ID", "feedline");
+    command.env("AWS_SECRET_ACCESS_KEY", "only-for-tests");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let run = Running::new(command.spawn().expect("the command starts"));
+    bed.wait_for_log("out/dlio.log", "Starting block 1");
+    run.signal("INT");
+    let ran = run.wait();
+    assert_eq!(ran.code, Some(130), "{ran:?}");
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fault::Failure;
+use super::raw::Tap;
 use crate::tally::{self, Tally};
 
 tokio::task_local! {
@@ -23,9 +24,16 @@ pub(crate) struct Attempts {
     failed: AtomicBool,
     retried: AtomicBool,
     last: Mutex<Option<Failure>>,
+    /// For operations that read the bytes of an object themselves.
+    pub(crate) tap: Option<Tap>,
 }
 
 impl Attempts {
+    /// Those of an operation that reads the bytes of an object with a [`Source`](super::raw::Source).
+    pub(crate) fn tapped() -> Arc<Attempts> {
+        Arc::new(Attempts { tap: Some(Tap::default()), ..Attempts::default() })
+    }
+
     /// Those of the operation whose future is being polled; none for requests that fetch credentials.
     pub(crate) fn current() -> Option<Arc<Attempts>> {
         CURRENT.try_with(Arc::clone).ok()

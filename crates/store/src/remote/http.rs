@@ -8,25 +8,24 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, HOST, RANGE, USER_AGENT};
 use http::{HeaderValue, Method, StatusCode};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Incoming};
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
-    HttpResponseBody, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
-use tokio::time::{Instant, Sleep};
 
 use super::attempts::Attempts;
-use super::fault::{Failure, Refusal, RemoteFault, innermost, one_line};
-use super::pool::{Connection, Pool};
+use super::broken::Broken;
+use super::exchange::{Exchange, Reads, Unanswered, WatchedBody};
+use super::fault::{Failure, Refusal};
+use super::pool::Pool;
+use super::raw::{self, Passed, RawBody};
 use super::uri_keys::UriKeys;
 use super::wire::{Dialer, Origin};
 
@@ -104,24 +103,29 @@ impl Http {
         }
         let origin = Origin::of(request.uri()).map_err(|e| Broken::Before(Box::new(e)))?;
         complete(&mut request);
-        let (response, connection) = self.send(&origin, request).await?;
+        let range = request.headers().get(RANGE).cloned();
+        let tap = attempts.as_ref().and_then(|attempts| attempts.tap.as_ref()).filter(|_| streams);
+        let reads = if streams && tap.is_none() { Reads::Long } else { Reads::Short };
+        let (response, exchange) = self.send(&origin, request, reads).await?;
         let (mut parts, body) = response.into_parts();
-        let pool = Arc::clone(&self.pool);
-        let lease = Some((connection, pool));
-        let stall = Stall::new(self.stall_timeout, lease.as_ref().map(|l| Arc::clone(&l.0.moved)));
-        let mut body = WatchedBody { body, lease, stall, attempts: attempts.clone() };
-        if body.body.is_end_stream() {
-            body.finish();
-        }
         if from_start && parts.status == StatusCode::OK && is_empty(&parts.headers) {
             // No byte of an empty object is in any range; some servers answer with all there is.
             parts.status = StatusCode::RANGE_NOT_SATISFIABLE;
         }
+        let (pool, limit) = (Arc::clone(&self.pool), self.stall_timeout);
+        if let (Some(attempts), Some(tap), Some(len)) = (&attempts, tap, body.size_hint().exact())
+            && raw::is_exact(range.as_ref(), parts.status, &parts.headers)
+        {
+            tap.put(RawBody::new(&parts, body, len, exchange, pool, limit));
+            let passed = Passed { attempts: Arc::clone(attempts) };
+            return Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(passed)));
+        }
+        let mut body = WatchedBody::new(body, exchange, pool, limit);
         if streams && parts.status.is_success() {
+            body.attempts = attempts;
             return Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body)));
         }
-        // Entered by the caller, once.
-        body.attempts = None;
+        // What goes wrong is entered by the caller, once.
         let mut bytes = collect(body).await?;
         let is_error = parts.status.is_success() && bytes.starts_with_error();
         if let Some(attempts) = attempts
@@ -144,27 +148,20 @@ impl Http {
         &self,
         origin: &Origin,
         mut request: HttpRequest,
-    ) -> Result<(http::Response<Incoming>, Connection), Broken> {
+        reads: Reads,
+    ) -> Result<(http::Response<Incoming>, Exchange), Broken> {
         loop {
-            let (mut connection, is_new) = match self.pool.take(origin).await {
+            let (connection, is_new) = match self.pool.take(origin) {
                 Some(connection) => (connection, false),
                 None => (self.pool.dial(origin).await.map_err(Broken::Connect)?, true),
             };
-            let moved = Arc::clone(&connection.moved);
-            let mut stall = Stall::new(self.stall_timeout, Some(moved));
-            let mut sent = std::pin::pin!(connection.sender.try_send_request(request));
-            let answer = std::future::poll_fn(|cx| match sent.as_mut().poll(cx) {
-                Poll::Ready(answer) => Poll::Ready(Ok(answer)),
-                Poll::Pending => stall.poll(cx).map(Err),
-            });
-            match answer.await {
-                Ok(Ok(response)) => return Ok((response, connection)),
-                Ok(Err(mut error)) => match error.take_message() {
-                    // The server closed it in the moment we took it, and no byte was sent.
-                    Some(unsent) if !is_new => request = unsent,
-                    _ => return Err(Broken::Request(error.into_error())),
-                },
-                Err(Stalled) => return Err(Broken::Stalled(self.stall_timeout)),
+            let exchange = Exchange::over(connection, reads).await?;
+            match exchange.ask(request, self.stall_timeout).await {
+                Ok(answer) => return Ok(answer),
+                // The server closed it in the moment we took it.
+                Err(Unanswered::Unsent(unsent, _)) if !is_new => request = *unsent,
+                Err(Unanswered::Unsent(_, error)) => return Err(Broken::Request(error)),
+                Err(Unanswered::Broken(broken)) => return Err(broken),
             }
         }
     }
@@ -173,8 +170,9 @@ impl Http {
 /// Whether the answer, if it is a good one, is the bytes of an object.
 fn is_object(request: &HttpRequest) -> bool {
     let query = request.uri().query().unwrap_or_default();
-    let lists = query.split('&').any(|part| matches!(part, "list-type=2" | "comp=list"));
-    *request.method() == Method::GET && !lists
+    // A session is what a directory bucket gives credentials by.
+    let asks_else = |part| matches!(part, "list-type=2" | "comp=list" | "session" | "session=");
+    *request.method() == Method::GET && !query.split('&').any(asks_else)
 }
 
 fn asks_from_start(request: &HttpRequest) -> bool {
@@ -240,154 +238,6 @@ impl StartsWithError for Bytes {
     }
 }
 
-/// What can go wrong with an attempt before an answer is complete.
-enum Broken {
-    /// Before anything was sent.
-    Before(Box<dyn std::error::Error + Send + Sync>),
-    Connect(std::io::Error),
-    Request(hyper::Error),
-    Stalled(Duration),
-}
-
-impl Broken {
-    fn failure(&self) -> Failure {
-        let (fault, message) = match self {
-            Broken::Before(error) => (RemoteFault::Protocol, error.to_string()),
-            Broken::Connect(error) => (RemoteFault::Unreachable, error.to_string()),
-            Broken::Request(error) => (RemoteFault::Broken, innermost(error)),
-            Broken::Stalled(limit) => (RemoteFault::Stalled, format!("no byte for {limit:?}")),
-        };
-        Failure { fault, message: one_line(&message) }
-    }
-
-    /// As `object_store` wants to know it, to decide about another attempt. All requests sent here
-    /// may be repeated, which is what `Request` says.
-    fn into_http(self) -> HttpError {
-        match self {
-            Broken::Before(error) => HttpError::new_boxed(HttpErrorKind::Unknown, error),
-            Broken::Connect(error) => HttpError::new(HttpErrorKind::Connect, error),
-            Broken::Request(error) => HttpError::new(HttpErrorKind::Request, error),
-            Broken::Stalled(_) => {
-                let error = std::io::Error::from(std::io::ErrorKind::TimedOut);
-                HttpError::new(HttpErrorKind::Request, error)
-            }
-        }
-    }
-}
-
-/// Nothing moved for too long.
-struct Stalled;
-
-/// Sees to it that something moves. Counts from the first time it is polled until [`Stall::rest`].
-struct Stall {
-    limit: Duration,
-    moved: Option<Arc<AtomicU64>>,
-    seen: u64,
-    timer: Option<Pin<Box<Sleep>>>,
-    waiting: bool,
-}
-
-impl Stall {
-    fn new(limit: Duration, moved: Option<Arc<AtomicU64>>) -> Stall {
-        Stall { limit, moved, seen: 0, timer: None, waiting: false }
-    }
-
-    fn count(&self) -> u64 {
-        self.moved.as_ref().map_or(0, |moved| moved.load(Ordering::Relaxed))
-    }
-
-    /// What was waited for has come.
-    fn rest(&mut self) {
-        self.waiting = false;
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Stalled> {
-        loop {
-            let limit = self.limit;
-            let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-            if !self.waiting {
-                timer.as_mut().reset(Instant::now() + limit);
-            }
-            if timer.as_mut().poll(cx).is_pending() {
-                if !std::mem::replace(&mut self.waiting, true) {
-                    self.seen = self.count();
-                }
-                return Poll::Pending;
-            }
-            if self.count() == self.seen {
-                return Poll::Ready(Stalled);
-            }
-            self.waiting = false;
-        }
-    }
-}
-
-/// The body of an answer, which gives its connection back at the end.
-struct WatchedBody {
-    body: Incoming,
-    lease: Option<(Connection, Arc<Pool>)>,
-    stall: Stall,
-    attempts: Option<Arc<Attempts>>,
-}
-
-impl WatchedBody {
-    fn finish(&mut self) {
-        if let Some((connection, pool)) = self.lease.take() {
-            pool.put(connection);
-        }
-    }
-
-    fn poll_frame_plainly(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        let broken = match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Pending => match self.stall.poll(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Stalled) => Broken::Stalled(self.stall.limit),
-            },
-            Poll::Ready(Some(Err(error))) => Broken::Request(error),
-            Poll::Ready(Some(Ok(frame))) => {
-                self.stall.rest();
-                // Readers that know how long a body is do not ask behind its last byte.
-                if self.body.is_end_stream() {
-                    self.finish();
-                }
-                return Poll::Ready(Some(Ok(frame)));
-            }
-            Poll::Ready(None) => {
-                self.finish();
-                return Poll::Ready(None);
-            }
-        };
-        self.lease = None;
-        if let Some(attempts) = &self.attempts {
-            attempts.fail(broken.failure());
-        }
-        Poll::Ready(Some(Err(broken)))
-    }
-}
-
-impl Body for WatchedBody {
-    type Data = Bytes;
-    type Error = HttpError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        self.poll_frame_plainly(cx).map(|frame| Some(frame?.map_err(Broken::into_http)))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 /// A request as tests make it.
 #[cfg(test)]
 pub(crate) fn request(method: Method, uri: &str) -> HttpRequest {
@@ -406,6 +256,7 @@ mod tests {
         assert!(streams(Method::GET, "http://h/b/k?versionId=1"));
         assert!(!streams(Method::GET, "http://h/b?list-type=2&prefix=x"));
         assert!(!streams(Method::GET, "http://h/b?restype=container&comp=list"));
+        assert!(!streams(Method::GET, "http://h/b?session="));
         assert!(!streams(Method::HEAD, "http://h/b/k"));
         assert!(!streams(Method::POST, "http://h/b/k?uploads="));
     }

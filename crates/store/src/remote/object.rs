@@ -3,15 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
+use bytes::{Buf, Bytes};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ObjectStoreExt};
 
 use super::attempts::Attempts;
 use super::fault::{self, RemoteFault};
 use super::lane::{Lane, Lanes, Lease};
+use super::raw::Source;
 use crate::{Object, Op, StoreError};
 
 /// How much the request that opens an object brings along, so that it needs no other for its size.
@@ -21,8 +20,6 @@ pub(crate) const HEAD_BYTES: u64 = 1 << 20;
 /// How far ahead of a stream a reader may look without another request: what lies between is kept in
 /// memory until the reader comes there. A zip archive has its directory at the end.
 const AHEAD_BYTES_MAX: u64 = 16 << 20;
-
-type Stream = BoxStream<'static, object_store::Result<Bytes>>;
 
 /// Which object, and which version of it.
 pub(crate) struct Target {
@@ -38,14 +35,14 @@ pub(crate) struct RemoteObject {
     size: u64,
     etag: Option<String>,
     /// What came with the opening, from byte 0 on.
-    head: Vec<Bytes>,
+    head: Bytes,
     flow: Option<Flow>,
 }
 
 /// An answer under way.
 struct Flow {
     /// Before the lane, whose runtime its connection belongs to.
-    stream: Stream,
+    source: Source,
     lane: Lease,
     attempts: Arc<Attempts>,
     /// Where in the object the first of `held` begins, or what comes next.
@@ -61,26 +58,23 @@ impl Target {
 
     /// Opens the object for reads anywhere.
     pub(crate) fn open(self) -> Result<RemoteObject, StoreError> {
-        let (lane, attempts) = (self.lanes.take()?, Arc::new(Attempts::default()));
+        let (lane, attempts) = (self.lanes.take()?, Attempts::tapped());
         let opened = lane.run(&attempts, async {
             let range = Some(GetRange::Bounded(0..HEAD_BYTES));
             let options = GetOptions { range, ..GetOptions::default() };
             let found = lane.client.objects.get_opts(&self.path, options).await?;
             let (size, etag) = identity(&found);
-            let mut stream = found.into_stream();
-            let mut head = Vec::new();
-            while let Some(chunk) = stream.next().await {
-                head.push(chunk?);
-            }
-            Ok((size, etag, head))
+            let mut head = vec![0; size.min(HEAD_BYTES) as usize];
+            let count = Source::new(found, Arc::clone(&attempts)).fill(&mut head).await?;
+            head.truncate(count);
+            Ok((size, etag, Bytes::from(head)))
         });
         let (size, etag, head) = match opened {
             Ok(opened) => opened,
-            Err(_) if is_behind_the_end(&attempts) => (0, None, Vec::new()),
+            Err(_) if is_behind_the_end(&attempts) => (0, None, Bytes::new()),
             Err(error) => return Err(self.error(Op::Open, &attempts, &error)),
         };
-        let found: u64 = head.iter().map(|chunk| chunk.len() as u64).sum();
-        if found != size.min(HEAD_BYTES) {
+        if head.len() as u64 != size.min(HEAD_BYTES) {
             return Err(self.broken(Op::Open));
         }
         Ok(RemoteObject { target: self, size, etag, head, flow: None })
@@ -88,20 +82,20 @@ impl Target {
 
     /// Opens the object for being read once from front to back.
     pub(crate) fn open_whole(self) -> Result<RemoteObject, StoreError> {
-        let (lane, attempts) = (self.lanes.take()?, Arc::new(Attempts::default()));
+        let (lane, attempts) = (self.lanes.take()?, Attempts::tapped());
         let found = lane.run(&attempts, lane.client.objects.get(&self.path));
         let found = found.map_err(|error| self.error(Op::Open, &attempts, &error))?;
         let (size, etag) = identity(&found);
-        let stream = found.into_stream();
+        let source = Source::new(found, Arc::clone(&attempts));
         let flow = (size > 0).then(|| Flow {
-            stream,
+            source,
             lane,
             attempts,
             at: 0,
             held: VecDeque::new(),
             held_bytes: 0,
         });
-        Ok(RemoteObject { target: self, size, etag, head: Vec::new(), flow })
+        Ok(RemoteObject { target: self, size, etag, head: Bytes::new(), flow })
     }
 
     fn broken(&self, op: Op) -> StoreError {
@@ -142,13 +136,13 @@ impl Object for RemoteObject {
             }
             return Ok(());
         }
-        let done = copy_from(&self.head, offset, buf);
+        let done = copy_from(std::slice::from_ref(&self.head), offset, buf);
         self.read_range(offset + done as u64, &mut buf[done..])
     }
 }
 
 impl RemoteObject {
-    /// Fills `buf` with one request, straight from the connection's buffer.
+    /// Fills `buf` with one request, straight from the connection.
     fn read_range(&self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         if buf.is_empty() {
             return Ok(());
@@ -162,24 +156,14 @@ impl RemoteObject {
                 &spare
             }
         };
-        let attempts = Arc::new(Attempts::default());
+        let attempts = Attempts::tapped();
         let range = Some(GetRange::Bounded(offset..offset + buf.len() as u64));
         let options = GetOptions { range, if_match: self.etag.clone(), ..GetOptions::default() };
-        let mut done = 0;
         let read = lane.run(&attempts, async {
             let found = lane.client.objects.get_opts(&self.target.path, options).await?;
-            let mut stream = found.into_stream();
-            while done < buf.len()
-                && let Some(chunk) = stream.next().await
-            {
-                let chunk = chunk?;
-                let count = chunk.len().min(buf.len() - done);
-                buf[done..done + count].copy_from_slice(&chunk[..count]);
-                done += count;
-            }
-            Ok(())
+            Source::new(found, Arc::clone(&attempts)).fill(buf).await
         });
-        read.map_err(|error| self.target.error(Op::Read, &attempts, &error))?;
+        let done = read.map_err(|error| self.target.error(Op::Read, &attempts, &error))?;
         match done == buf.len() {
             true => Ok(()),
             false => Err(self.target.broken(Op::Read)),
@@ -212,45 +196,34 @@ impl Flow {
 
     fn read(&mut self, target: &Target, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         let attempts = Arc::clone(&self.attempts);
-        let Flow { stream, lane, at, held, held_bytes, .. } = self;
-        let ahead = offset > *at;
-        let mut done = 0;
+        let Flow { source, lane, at, held, held_bytes, .. } = self;
         let read = lane.run(&attempts, async {
-            if ahead {
-                let end = offset + buf.len() as u64;
-                while *at + *held_bytes < end
-                    && let Some(chunk) = stream.next().await
-                {
-                    let chunk = chunk?;
-                    *held_bytes += chunk.len() as u64;
-                    held.push_back(chunk);
-                }
-                done = copy_from(held.make_contiguous(), offset - *at, buf);
-                return Ok(());
+            if offset > *at {
+                let missing = (offset + buf.len() as u64).saturating_sub(*at + *held_bytes);
+                let mut more = vec![0; missing as usize];
+                let count = source.fill(&mut more).await?;
+                more.truncate(count);
+                *held_bytes += count as u64;
+                held.extend((count > 0).then(|| Bytes::from(more)));
+                return Ok(copy_from(held.make_contiguous(), offset - *at, buf));
             }
-            while done < buf.len() {
-                let chunk = match held.pop_front() {
-                    Some(chunk) => {
-                        *held_bytes -= chunk.len() as u64;
-                        chunk
-                    }
-                    None => match stream.next().await {
-                        Some(chunk) => chunk?,
-                        None => break,
-                    },
-                };
+            let mut done = 0;
+            while done < buf.len()
+                && let Some(chunk) = held.front_mut()
+            {
                 let count = chunk.len().min(buf.len() - done);
-                buf[done..done + count].copy_from_slice(&chunk[..count]);
+                chunk.copy_to_slice(&mut buf[done..done + count]);
                 done += count;
-                *at += count as u64;
-                if count < chunk.len() {
-                    *held_bytes += (chunk.len() - count) as u64;
-                    held.push_front(chunk.slice(count..));
+                *held_bytes -= count as u64;
+                if chunk.is_empty() {
+                    held.pop_front();
                 }
             }
-            Ok(())
+            done += source.fill(&mut buf[done..]).await?;
+            *at += done as u64;
+            Ok(done)
         });
-        read.map_err(|error| target.error(Op::Read, &attempts, &error))?;
+        let done = read.map_err(|error| target.error(Op::Read, &attempts, &error))?;
         match done == buf.len() {
             true => Ok(()),
             false => Err(target.broken(Op::Read)),

@@ -1,6 +1,8 @@
 //! What a user may say about a remote store.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Smallest part S3 takes, except for the last one.
@@ -31,6 +33,8 @@ pub struct RemoteOptions {
     pub connect_timeout: Duration,
     /// How long nothing may move on a connection that something is expected of.
     pub stall_timeout: Duration,
+    /// Set to give up what is under way, within a tenth of a second or two for each attempt.
+    pub stop: Arc<AtomicBool>,
     /// How large the parts of an upload are at first, at least 5 MiB.
     pub part_bytes: usize,
     /// The largest piece asked for at a time.
@@ -54,6 +58,7 @@ impl Default for RemoteOptions {
             unsigned: false,
             connect_timeout: Duration::from_secs(10),
             stall_timeout: Duration::from_secs(30),
+            stop: Arc::default(),
             part_bytes: 8 << 20,
             read_bytes: 8 << 20,
             uri_keys: false,

@@ -65,7 +65,7 @@ impl Recipe {
     ) -> Result<Recipe, StoreError> {
         check(root, options)?;
         let connector = Connector {
-            dialer: Arc::new(Dialer::default()),
+            dialer: Arc::new(Dialer::new(Arc::clone(&options.stop))),
             connect_timeout: options.connect_timeout,
             stall_timeout: options.stall_timeout,
             uri_keys: None,

@@ -6,7 +6,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -22,6 +22,8 @@ use tokio_rustls::client::TlsStream;
 #[derive(Default)]
 pub(crate) struct Dialer {
     tls: OnceLock<Result<TlsConnector, String>>,
+    /// Set when nobody wants answers any more.
+    pub(crate) stop: Arc<AtomicBool>,
     /// Which of a host's addresses is tried first: large services answer with several.
     turn: AtomicUsize,
 }
@@ -49,6 +51,10 @@ impl Origin {
 }
 
 impl Dialer {
+    pub(crate) fn new(stop: Arc<AtomicBool>) -> Dialer {
+        Dialer { stop, ..Dialer::default() }
+    }
+
     /// A new connection, and a second handle to its socket, to see later whether the server still
     /// keeps it open.
     pub(crate) async fn dial(

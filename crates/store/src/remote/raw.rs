@@ -1,0 +1,392 @@
+//! Bodies that go from the socket straight into their reader's memory.
+//!
+//! `object_store` hands on the chunks of a body, which somebody else has allocated. That copy is the
+//! largest cost of a read, so it is left out: a reader that holds a [`Tap`] gets the connection itself
+//! there as soon as the head of an answer is complete, reads as many bytes as the head promises, and
+//! `object_store` gets a body that has nothing in it ([`Passed`]).
+//!
+//! It is `object_store` nevertheless that resumes an answer that breaks off, with all its bounds and
+//! comparisons. For that the reader enters in the tap how far it came and what went wrong, and asks the
+//! stream, which is told so many zeros and then the error. The reader skips the zeros. What comes
+//! behind them is an empty chunk, and a new connection in the tap, or an answer of another kind whose
+//! bytes come through the stream itself.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use http::header::{CONNECTION, CONTENT_RANGE};
+use http::{HeaderMap, HeaderValue, StatusCode, Version};
+use hyper::body::{Body, Frame, Incoming};
+use object_store::client::HttpError;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::attempts::Attempts;
+use super::broken::{Broken, Stall, Stalled};
+use super::exchange::Exchange;
+use super::pool::{Connection, Pool};
+
+/// What stands for bytes that were read past `object_store`.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Where an answer waits for its reader, and a reader's trouble for `object_store`.
+#[derive(Default)]
+pub(crate) struct Tap {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    body: Option<RawBody>,
+    /// Bytes that were read past a stream that has not been told.
+    untold: u64,
+    broken: Option<Broken>,
+}
+
+impl Tap {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn put(&self, body: RawBody) {
+        *self.state() = State { body: Some(body), ..State::default() };
+    }
+}
+
+impl std::fmt::Debug for Tap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tap").finish_non_exhaustive()
+    }
+}
+
+/// The body that `object_store` sees.
+pub(crate) struct Passed {
+    pub(crate) attempts: Arc<Attempts>,
+}
+
+impl Body for Passed {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let Some(tap) = &self.attempts.tap else { return Poll::Ready(None) };
+        let mut state = tap.state();
+        if state.untold > 0 {
+            let count = state.untold.min(ZEROS.len() as u64);
+            state.untold -= count;
+            let told = Bytes::from_static(&ZEROS[..count as usize]);
+            return Poll::Ready(Some(Ok(Frame::data(told))));
+        }
+        if let Some(broken) = state.broken.take() {
+            self.attempts.fail(broken.failure());
+            return Poll::Ready(Some(Err(broken.into_http())));
+        }
+        // Lets the reader look into the tap.
+        let waits = state.body.is_some();
+        Poll::Ready(waits.then(|| Ok(Frame::data(Bytes::new()))))
+    }
+}
+
+/// The rest of an answer, from the first byte of its body on.
+pub(crate) struct RawBody {
+    /// What hyper read together with the head.
+    early: Bytes,
+    /// What is still to come, without that.
+    left: u64,
+    broken: Option<Broken>,
+    stall: Stall,
+    lease: Option<(Connection, Arc<Pool>)>,
+    keeps_open: bool,
+}
+
+/// Whether an answer is what was asked for, byte for byte, so that a reader needs nothing but its body.
+pub(crate) fn is_exact(range: Option<&HeaderValue>, status: StatusCode, head: &HeaderMap) -> bool {
+    let Some(range) = range else { return status == StatusCode::OK };
+    let start = |value: &HeaderValue, unit: &str| {
+        let (start, _) = value.to_str().ok()?.strip_prefix(unit)?.split_once('-')?;
+        start.parse::<u64>().ok()
+    };
+    let asked = start(range, "bytes=");
+    let found = head.get(CONTENT_RANGE).and_then(|value| start(value, "bytes "));
+    status == StatusCode::PARTIAL_CONTENT && asked.is_some() && asked == found
+}
+
+impl RawBody {
+    /// Takes the connection away from hyper, with what that has read already. The body has `len` bytes.
+    pub(crate) fn new(
+        head: &http::response::Parts,
+        mut body: Incoming,
+        len: u64,
+        exchange: Exchange,
+        pool: Arc<Pool>,
+        stall_timeout: Duration,
+    ) -> RawBody {
+        let stall = exchange.stall(stall_timeout);
+        let mut early = Vec::new();
+        let mut broken = None;
+        // No driver is polled any more, so nothing can come behind what is there.
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(frame)) = Pin::new(&mut body).poll_frame(&mut cx) {
+            match frame.map(Frame::into_data) {
+                Ok(Ok(data)) => early.extend_from_slice(&data),
+                Ok(Err(_)) => {}
+                Err(error) => {
+                    broken = Some(Broken::Request(error));
+                    break;
+                }
+            }
+        }
+        let (connection, read) = exchange.take_back();
+        let missing = len.saturating_sub(early.len() as u64);
+        let taken = missing.min(read.len() as u64);
+        early.extend_from_slice(&read[..taken as usize]);
+        let closes = head.headers.get_all(CONNECTION).iter().any(closes);
+        let keeps_open = !closes && head.version == Version::HTTP_11 && taken == read.len() as u64;
+        let (early, left) = (Bytes::from(early), missing - taken);
+        let lease = Some((connection, pool));
+        let mut body = RawBody { early, left, broken, stall, lease, keeps_open };
+        body.finish_at_end();
+        body
+    }
+
+    fn finish_at_end(&mut self) {
+        if self.left == 0
+            && let Some((connection, pool)) = self.lease.take()
+            && self.keeps_open
+        {
+            pool.put(connection);
+        }
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.left == 0 && self.early.is_empty()
+    }
+
+    /// Reads some of the bytes that are left, at least one.
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<Result<usize, Broken>> {
+        if !self.early.is_empty() {
+            let count = self.early.len().min(buf.len());
+            self.early.copy_to_slice(&mut buf[..count]);
+            return Poll::Ready(Ok(count));
+        }
+        if let Some(broken) = self.broken.take() {
+            return Poll::Ready(Err(broken));
+        }
+        let Some((connection, _)) = &mut self.lease else {
+            return Poll::Ready(Err(Broken::Body(io::ErrorKind::NotConnected.into())));
+        };
+        let most = buf.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let mut space = ReadBuf::new(&mut buf[..most]);
+        match Pin::new(&mut connection.wire).poll_read(cx, &mut space) {
+            Poll::Pending => {
+                self.stall.poll(cx).map(|Stalled| Err(Broken::Stalled(self.stall.limit)))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(Broken::Body(error))),
+            Poll::Ready(Ok(())) => {
+                let count = space.filled().len();
+                if count == 0 {
+                    let why = "the answer ends before its last byte";
+                    let error = io::Error::new(io::ErrorKind::UnexpectedEof, why);
+                    return Poll::Ready(Err(Broken::Body(error)));
+                }
+                self.stall.rest();
+                self.left -= count as u64;
+                self.finish_at_end();
+                Poll::Ready(Ok(count))
+            }
+        }
+    }
+}
+
+fn closes(value: &HeaderValue) -> bool {
+    let words = value.to_str().unwrap_or("close");
+    words.split(',').any(|word| word.trim().eq_ignore_ascii_case("close"))
+}
+
+/// The bytes of an answer, in whichever way they come.
+pub(crate) struct Source {
+    stream: BoxStream<'static, object_store::Result<Bytes>>,
+    attempts: Arc<Attempts>,
+    body: Option<RawBody>,
+    /// What was read from `body`.
+    passed: u64,
+    /// How much of what the stream gives has been read already.
+    skip: u64,
+    /// What the stream gave and nobody took.
+    rest: Bytes,
+}
+
+impl Source {
+    /// An answer that was asked for under `attempts`.
+    pub(crate) fn new(found: object_store::GetResult, attempts: Arc<Attempts>) -> Source {
+        let stream = found.into_stream();
+        let mut source =
+            Source { stream, attempts, body: None, passed: 0, skip: 0, rest: Bytes::new() };
+        source.look();
+        source
+    }
+
+    fn look(&mut self) {
+        let body = self.attempts.tap.as_ref().and_then(|tap| tap.state().body.take());
+        if let Some(body) = body {
+            (self.body, self.passed) = (Some(body), 0);
+        }
+    }
+
+    /// Fills `buf` with what comes next. Gives how much that is: less only at the end of the answer.
+    pub(crate) async fn fill(&mut self, buf: &mut [u8]) -> object_store::Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            if let Some(body) = &mut self.body {
+                if body.is_at_end() {
+                    break;
+                }
+                let space = &mut buf[done..];
+                match std::future::poll_fn(|cx| body.poll_read(cx, space)).await {
+                    Ok(count) => {
+                        done += count;
+                        self.passed += count as u64;
+                    }
+                    Err(broken) => self.hand_back(broken),
+                }
+                continue;
+            }
+            if self.rest.is_empty() {
+                match self.stream.next().await {
+                    Some(chunk) => self.take_chunk(chunk?),
+                    None => break,
+                }
+                continue;
+            }
+            let count = self.rest.len().min(buf.len() - done);
+            self.rest.copy_to_slice(&mut buf[done..done + count]);
+            done += count;
+        }
+        Ok(done)
+    }
+
+    /// Leaves an answer that broke off to `object_store`.
+    fn hand_back(&mut self, broken: Broken) {
+        self.body = None;
+        self.skip = self.passed;
+        if let Some(tap) = &self.attempts.tap {
+            *tap.state() = State { body: None, untold: self.passed, broken: Some(broken) };
+        }
+    }
+
+    fn take_chunk(&mut self, mut chunk: Bytes) {
+        let count = self.skip.min(chunk.len() as u64);
+        self.skip -= count;
+        chunk.advance(count as usize);
+        self.rest = chunk;
+        if self.rest.is_empty() && self.skip == 0 {
+            self.look();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::{Remote, RemoteOptions, Store};
+
+    #[test]
+    fn an_answer_that_begins_elsewhere_is_not_exact() {
+        let exact = |asked: Option<&'static str>, status: u16, found: Option<&'static str>| {
+            let found = found.map(|found| (CONTENT_RANGE, HeaderValue::from_static(found)));
+            let asked = asked.map(HeaderValue::from_static);
+            let status = StatusCode::from_u16(status).unwrap();
+            is_exact(asked.as_ref(), status, &found.into_iter().collect())
+        };
+        assert!(exact(None, 200, None) && !exact(None, 204, None) && !exact(None, 404, None));
+        assert!(exact(Some("bytes=5-9"), 206, Some("bytes 5-7/8")));
+        assert!(!exact(Some("bytes=5-9"), 206, Some("bytes 0-7/8")));
+        assert!(!exact(Some("bytes=5-9"), 206, None) && !exact(Some("bytes=5-9"), 200, None));
+        assert!(!exact(Some("bytes=-9"), 206, Some("bytes 0-7/8")));
+    }
+
+    #[test]
+    fn what_was_read_past_a_stream_is_told_before_what_went_wrong() {
+        let attempts = Attempts::tapped();
+        let mut passed = Passed { attempts: Arc::clone(&attempts) };
+        let mut next = || {
+            let mut cx = Context::from_waker(Waker::noop());
+            let Poll::Ready(frame) = Pin::new(&mut passed).poll_frame(&mut cx) else {
+                panic!("it never waits")
+            };
+            frame.map(|frame| frame.map(|frame| frame.into_data().unwrap().len()).ok())
+        };
+        let broken = Some(Broken::Body(io::ErrorKind::ConnectionReset.into()));
+        *attempts.tap.as_ref().unwrap().state() = State { body: None, untold: 100_000, broken };
+        assert_eq!([next(), next()], [Some(Some(65_536)), Some(Some(34_464))]);
+        assert_eq!(attempts.failure(), None);
+        assert_eq!(next(), Some(None));
+        assert!(attempts.failure().is_some_and(|failure| failure.is_passing()));
+        assert_eq!(next(), None);
+    }
+
+    /// Answers each request with the next of `answers` on the connection it came by. Gives how many
+    /// connections were made for that.
+    fn serve(answers: &'static [&'static str]) -> (String, std::thread::JoinHandle<usize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let served = std::thread::spawn(move || {
+            let (mut answers, mut connections) = (answers.iter().peekable(), 0);
+            while answers.peek().is_some() {
+                let (mut stream, _) = listener.accept().unwrap();
+                connections += 1;
+                let mut asked = BufReader::new(stream.try_clone().unwrap()).lines();
+                while answers.peek().is_some()
+                    && asked.by_ref().map_while(Result::ok).any(|line| line.is_empty())
+                {
+                    stream.write_all(answers.next().unwrap().as_bytes()).unwrap();
+                }
+            }
+            connections
+        });
+        (url, served)
+    }
+
+    fn check(answers: &'static [&'static str], connections: usize) {
+        let (url, served) = serve(answers);
+        let store = Remote::connect(&url, &RemoteOptions::default()).unwrap();
+        for _ in answers {
+            let mut object = store.open_whole("it").unwrap();
+            assert_eq!(object.len().unwrap(), 10);
+            let mut buf = [0; 4];
+            // Ahead, then from the front.
+            for (offset, expected) in [(6, "6789"), (0, "0123"), (4, "4567")] {
+                object.read_exact_at(offset, &mut buf).unwrap();
+                assert_eq!(&buf, expected.as_bytes());
+            }
+            object.read_exact_at(8, &mut buf[..2]).unwrap();
+            assert_eq!(&buf[..2], b"89");
+        }
+        drop(store);
+        assert_eq!(served.join().unwrap(), connections, "{answers:?}");
+    }
+
+    #[test]
+    fn a_connection_is_used_again_if_its_server_keeps_it() {
+        const KEPT: &str = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n0123456789";
+        const CLOSED: &str =
+            "HTTP/1.1 200 OK\r\nconnection: x, Close\r\ncontent-length: 10\r\n\r\n0123456789";
+        const OLD: &str = "HTTP/1.0 200 OK\r\ncontent-length: 10\r\n\r\n0123456789";
+        const MORE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n0123456789more";
+        check(&[KEPT, KEPT, KEPT], 1);
+        check(&[CLOSED, KEPT, KEPT], 2);
+        check(&[OLD, KEPT], 2);
+        check(&[MORE, KEPT], 2);
+    }
+}
