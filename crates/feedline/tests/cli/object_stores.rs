@@ -2,6 +2,7 @@
 //! proxy before it that breaks connections.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
@@ -9,25 +10,20 @@ use serde_json::Value;
 
 use crate::bed::{Bed, FILE_BYTES, Ran, Running, ran};
 
-/// Builds the server once; it belongs to another package, whose binaries cargo does not hand over.
-fn program() -> &'static str {
-    static PROGRAM: OnceLock<String> = OnceLock::new();
+/// The server. It belongs to another package, whose binaries cargo does not hand over: a build of the
+/// whole workspace has put it beside our own, and any other one must bring it first.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args([
-            "build",
-            "--locked",
-            "--package",
-            "feedline-s3-server",
-            "--message-format=json",
-        ]);
-        let built = cargo.stderr(Stdio::inherit()).output().expect("cargo starts");
-        assert!(built.status.success(), "the S3 server cannot be built");
-        let text = String::from_utf8(built.stdout).expect("JSON");
-        let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut paths =
-            messages.filter_map(|message| Some(message["executable"].as_str()?.to_owned()));
-        paths.next_back().expect("the server is a program")
+        let program =
+            Path::new(env!("CARGO_BIN_EXE_feedline")).with_file_name("feedline-s3-server");
+        if !program.exists() {
+            let mut cargo = Command::new(env!("CARGO"));
+            cargo.args(["build", "--locked", "--package", "feedline-s3-server"]);
+            let built = cargo.status().expect("cargo starts");
+            assert!(built.success() && program.exists(), "the S3 server cannot be built");
+        }
+        program
     })
 }
 
