@@ -43,20 +43,17 @@ class JobSections:
         """A meeting of the ranks, by itself and as a part of a step."""
         self.check()
         rounds = self.bench.options.rounds
-        for processes in (RANKS, 2):
-            found = [
-                last_json([*MPIRUN, "-n", str(processes), str(self.program), str(RANKS)])
-                for _ in range(rounds)
-            ]
-            self.add(f"meeting of {RANKS} ranks in {processes} processes", found, "own_us")
-        steps = [self.step_us() for _ in range(rounds)]
-        bare = [round_["bare_us"] for round_ in self.bare(rounds)]
-        pairs = [{"bare_us": peer, "own_us": own} for peer, own in zip(bare, steps)]
-        self.add(f"whole step without data, {RANKS} processes of a rank", pairs, "own_us")
+        # The bare barrier is always one of as many processes as there are ranks.
+        alone = [self.meeting(RANKS) for _ in range(rounds)]
+        self.add(f"meeting of {RANKS} ranks in {RANKS} processes", alone, "own_us")
+        few = [{**self.meeting(RANKS), "own_us": self.meeting(2)["own_us"]} for _ in range(rounds)]
+        self.add(f"meeting of {RANKS} ranks in 2 processes", few, "own_us")
+        steps = [{**self.meeting(RANKS), "own_us": self.step_us()} for _ in range(rounds)]
+        self.add(f"whole step without data, {RANKS} processes of a rank", steps, "own_us")
 
-    def bare(self, rounds):
-        """The bare barrier of one rank a process."""
-        return [last_json([*MPIRUN, "-n", str(RANKS), str(self.program)]) for _ in range(rounds)]
+    def meeting(self, processes):
+        """Microseconds of a bare barrier of the processes, and of a meeting of all ranks in them."""
+        return last_json([*MPIRUN, "-n", str(processes), str(self.program), str(RANKS)])
 
     def step_us(self):
         """Microseconds of a step whose samples cost nothing and whose computation is none."""
