@@ -9,9 +9,7 @@ use feedline_bench::{
     Semantics, Silent, Summary, Team, discover, results,
 };
 use feedline_clock::Clock;
-use feedline_store::{
-    Durability, Entry, Failing, Kind, Memory, Object, Op, Resident, Store, StoreError, Upload,
-};
+use feedline_store::{Durability, Failing, Memory, Op, Store, StoreError, Upload, Wrapper};
 use feedline_workload::{DataLoader, Format, Framework, Workload};
 
 const ENOSPC: i32 = 28;
@@ -303,7 +301,7 @@ struct NotingUpload {
 }
 
 impl Upload for NotingUpload {
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.inner.write_at(offset, bytes)
     }
 
@@ -313,46 +311,24 @@ impl Upload for NotingUpload {
     }
 }
 
-impl Store for Noting {
-    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
-        let (inner, asked) = (self.inner.create(key)?, Arc::clone(&self.asked));
-        Ok(Box::new(NotingUpload { inner, asked }))
+impl Wrapper for Noting {
+    type Inner = Memory;
+
+    fn inner(&self) -> &Memory {
+        &self.inner
     }
 
-    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
-        self.inner.open(key)
-    }
-
-    fn list(
+    fn around<T>(
         &self,
-        folder: &str,
-        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.inner.list(folder, visit)
+        _op: Op,
+        _key: &str,
+        call: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        call()
     }
 
-    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
-        self.inner.make_folder(folder)
-    }
-
-    fn remove(&self, key: &str) -> Result<(), StoreError> {
-        self.inner.remove(key)
-    }
-
-    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
-        self.inner.kind(key)
-    }
-
-    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
-        self.inner.free_bytes(folder)
-    }
-
-    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
-        self.inner.resident_bytes(key)
-    }
-
-    fn locate(&self, key: &str) -> String {
-        self.inner.locate(key)
+    fn upload(&self, _key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
+        Box::new(NotingUpload { inner, asked: Arc::clone(&self.asked) })
     }
 }
 

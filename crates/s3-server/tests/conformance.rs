@@ -194,7 +194,7 @@ fn large_objects_are_sent_in_parts() {
 fn a_dropped_upload_leaves_nothing() {
     let server = start();
     let store = connect(&server, "s3://bucket");
-    let mut upload = store.create("it").unwrap();
+    let upload = store.create("it").unwrap();
     upload.write_at(0, &pattern(20 << 20)).unwrap();
     assert_eq!(server.memory().uploads_open(), 1);
     let error = upload.write_at(9 << 20, b"too late").unwrap_err();

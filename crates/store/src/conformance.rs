@@ -23,7 +23,9 @@ pub fn check(store: &dyn Store) {
     folders_are_made_listed_and_removed(store);
     what_is_missing_is_said_to_be(store);
     keys_stay_inside(store);
-    clear(store, "");
+    folders_take_the_place_of_others(store);
+    writes_come_from_many_threads(store);
+    clear(store);
 }
 
 /// Sizes around the block and the buffers in use here.
@@ -60,16 +62,15 @@ fn names(store: &dyn Store, folder: &str) -> BTreeMap<String, Kind> {
     found
 }
 
-/// Removes a folder with everything in it.
-fn clear(store: &dyn Store, folder: &str) {
-    for (name, kind) in names(store, folder) {
-        let key = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+/// Removes everything.
+fn clear(store: &dyn Store) {
+    for (name, kind) in names(store, "") {
         match kind {
-            Kind::Folder => clear(store, &key),
-            Kind::File => store.remove(&key).expect("remove"),
+            Kind::Folder => store.remove_tree(&name).expect("remove"),
+            Kind::File => store.remove(&name).expect("remove"),
         }
     }
-    store.remove(folder).expect("remove");
+    store.remove("").expect("remove");
 }
 
 fn bytes_come_back(store: &dyn Store) {
@@ -81,7 +82,7 @@ fn bytes_come_back(store: &dyn Store) {
     }
     write(store, "round/1", b"another");
     assert_eq!(read(store, "round/1"), b"another", "what is there is replaced");
-    clear(store, "round");
+    store.remove_tree("round").expect("remove");
 }
 
 fn reads_are_exact(store: &dyn Store) {
@@ -122,7 +123,7 @@ fn reads_are_exact(store: &dyn Store) {
         };
         assert_eq!((at, wanted, there), (offset, len as u64, found));
     }
-    clear(store, "reads");
+    store.remove_tree("reads").expect("remove");
 }
 
 fn writes_appear_when_published(store: &dyn Store) {
@@ -140,7 +141,7 @@ fn writes_appear_when_published(store: &dyn Store) {
     drop(writer);
     assert!(read(store, "late/it") == pattern(10_000), "a dropped upload leaves a trace");
     assert_eq!(names(store, "late").len(), 1);
-    clear(store, "late");
+    store.remove_tree("late").expect("remove");
 }
 
 fn the_head_can_be_changed(store: &dyn Store) {
@@ -160,7 +161,7 @@ fn the_head_can_be_changed(store: &dyn Store) {
         expected[end - 1] = b'E';
         assert!(read(store, "head/it") == expected, "patched object of {len} bytes");
     }
-    clear(store, "head");
+    store.remove_tree("head").expect("remove");
 }
 
 fn checksums_are_those_of_the_bytes(store: &dyn Store) {
@@ -179,7 +180,7 @@ fn checksums_are_those_of_the_bytes(store: &dyn Store) {
             assert_eq!(written, expected, "{len} bytes, patched with {patch:?}");
         }
     }
-    clear(store, "sums");
+    store.remove_tree("sums").expect("remove");
 }
 
 fn extent(key: &str, offset: u64, len: impl Into<Option<u64>>) -> Extent {
@@ -232,7 +233,7 @@ fn queues_read_what_is_asked_for(store: &dyn Store) {
         }
         check(&many, [80, 40, 9 + 40 * 5005]);
     }
-    clear(store, "queue");
+    store.remove_tree("queue").expect("remove");
 }
 
 fn queues_survive_errors(store: &dyn Store) {
@@ -260,7 +261,7 @@ fn queues_survive_errors(store: &dyn Store) {
         assert_eq!(again.0.expect("read"), 700_001);
         assert_eq!(again.1, [1, 1, 700_001]);
     }
-    clear(store, "queue");
+    store.remove_tree("queue").expect("remove");
 }
 
 fn folders_are_made_listed_and_removed(store: &dyn Store) {
@@ -295,7 +296,7 @@ fn folders_are_made_listed_and_removed(store: &dyn Store) {
         assert!(!store.exists(key).expect("exists"), "{key}");
     }
     assert!(store.exists("a/file").expect("exists"));
-    clear(store, "a");
+    store.remove_tree("a").expect("remove");
     assert!(!store.exists("a").expect("exists") && !store.exists("a/b/deep").expect("exists"));
     assert!(store.exists("a-sibling").expect("exists"), "a neighbour is gone");
     store.remove("a").expect("removing nothing is no error");
@@ -324,4 +325,53 @@ fn keys_stay_inside(store: &dyn Store) {
         assert!(matches!(error, StoreError::Key { .. }), "{key:?}: {error:?}");
     }
     assert!(store.remove("..").is_err());
+}
+
+fn folders_take_the_place_of_others(store: &dyn Store) {
+    let hidden = crate::partial_name("trade");
+    store.make_folder(&hidden).expect("make folder");
+    write(store, &format!("{hidden}/new"), b"new");
+    if !store.replaces_folders() {
+        assert!(store.replace_folder(&hidden, "trade", Durability::None).is_err());
+        store.remove_tree(&hidden).expect("remove");
+        return;
+    }
+    assert!(!names(store, "").contains_key(&hidden), "what is prepared is not listed");
+    store.replace_folder(&hidden, "trade", Durability::Fsync).expect("replace");
+    assert_eq!(read(store, "trade/new"), b"new");
+    assert_eq!(store.kind(&hidden).expect("kind"), None);
+
+    store.make_folder(&format!("{hidden}/deep")).expect("make folder");
+    write(store, &format!("{hidden}/deep/newer"), b"newer");
+    store.replace_folder(&hidden, "trade", Durability::None).expect("replace");
+    assert_eq!(names(store, "trade"), BTreeMap::from([("deep".to_owned(), Kind::Folder)]));
+    assert_eq!(read(store, "trade/deep/newer"), b"newer");
+    assert_eq!(read(store, &format!("{hidden}/new")), b"new", "the old one is aside");
+    for folder in [hidden.as_str(), "trade", "trade"] {
+        store.remove_tree(folder).expect("remove");
+        assert_eq!(store.kind(folder).expect("kind"), None);
+    }
+    assert!(store.replace_folder(&hidden, "trade", Durability::None).is_err(), "nothing there");
+}
+
+fn writes_come_from_many_threads(store: &dyn Store) {
+    let bytes = pattern(9 * BLOCK_BYTES);
+    let upload = store.create("many").expect("create");
+    if upload.is_in_order() {
+        return;
+    }
+    let mut blocks = AlignedBuf::new(bytes.len());
+    blocks.copy_from_slice(&bytes);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (upload, blocks) = (&upload, &blocks);
+            scope.spawn(move || {
+                for at in (thread * BLOCK_BYTES..blocks.len()).step_by(3 * BLOCK_BYTES) {
+                    upload.write_at(at as u64, &blocks[at..at + BLOCK_BYTES]).expect("write");
+                }
+            });
+        }
+    });
+    upload.publish(Durability::None).expect("publish");
+    assert!(read(store, "many") == bytes);
 }

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::buffer::is_aligned;
 use crate::partial::Partial;
@@ -121,12 +121,20 @@ pub(crate) struct DirectUpload {
     file: File,
     partial: Partial,
     /// The size the file shall have, if the last block was written whole.
-    cut_at: Option<u64>,
+    cut_at: Mutex<Option<u64>>,
 }
 
 impl DirectUpload {
     pub(crate) fn new(file: File, partial: Partial) -> DirectUpload {
-        DirectUpload { file, partial, cut_at: None }
+        DirectUpload { file, partial, cut_at: Mutex::default() }
+    }
+
+    fn cut(&self) -> MutexGuard<'_, Option<u64>> {
+        self.cut_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) -> Option<u64> {
+        *self.cut()
     }
 
     fn unaligned(&self, offset: u64, len: usize) -> StoreError {
@@ -136,9 +144,9 @@ impl DirectUpload {
 }
 
 impl Upload for DirectUpload {
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let begins_in_block = !offset.is_multiple_of(BLOCK_BYTES as u64);
-        let behind_the_end = self.cut_at.is_some_and(|end| offset + bytes.len() as u64 > end);
+        let behind_the_end = self.end().is_some_and(|end| offset + bytes.len() as u64 > end);
         if !is_aligned(bytes) || begins_in_block || behind_the_end {
             return Err(self.unaligned(offset, bytes.len()));
         }
@@ -154,13 +162,13 @@ impl Upload for DirectUpload {
             last.fill(0);
             last[..rest.len()].copy_from_slice(rest);
             write(&last, offset + blocks.len() as u64)?;
-            self.cut_at = Some(offset + bytes.len() as u64);
+            *self.cut() = Some(offset + bytes.len() as u64);
         }
         Ok(())
     }
 
     fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
-        if let Some(len) = self.cut_at {
+        if let Some(len) = self.end() {
             self.file
                 .set_len(len)
                 .map_err(|source| failed(Op::Publish, &self.partial.path, source))?;

@@ -1,11 +1,9 @@
 //! A store that fails on purpose, where a test or a user wants it.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::{
-    Durability, Entry, FaultSpec, Faults, Kind, Object, Op, Resident, Store, StoreError, Upload,
-    When,
+    Durability, FaultSpec, Faults, Object, Op, ReadQueue, Store, StoreError, Upload, When, Wrapper,
 };
 
 /// Wraps a store so that some operations fail and all others go through.
@@ -30,90 +28,37 @@ impl<S: Store> Failing<S> {
     pub fn sharing(inner: S, faults: Arc<Faults>) -> Failing<S> {
         Failing { inner, faults }
     }
-
-    fn strike(&self, op: Op, key: &str) -> Result<(), StoreError> {
-        self.faults.strike(op, || self.inner.locate(key))
-    }
 }
 
-impl<S: Store> Store for Failing<S> {
-    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
-        self.strike(Op::Open, key)?;
-        let (inner, faults) = (self.inner.open(key)?, Arc::clone(&self.faults));
-        Ok(Box::new(FailingObject { inner, faults, path: self.locate(key) }))
+impl<S: Store> Wrapper for Failing<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.inner
     }
 
-    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
-        self.strike(Op::Open, key)?;
-        let (inner, faults) = (self.inner.open_whole(key)?, Arc::clone(&self.faults));
-        Ok(Box::new(FailingObject { inner, faults, path: self.locate(key) }))
-    }
-
-    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
-        self.strike(Op::Create, key)?;
-        let (inner, faults) = (self.inner.create(key)?, Arc::clone(&self.faults));
-        Ok(Box::new(FailingUpload { inner, faults, path: self.locate(key) }))
-    }
-
-    fn list(
+    fn around<T>(
         &self,
-        folder: &str,
-        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.strike(Op::List, folder)?;
-        self.inner.list(folder, visit)
+        op: Op,
+        key: &str,
+        call: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.faults.strike(op, || self.inner.locate(key))?;
+        call()
     }
 
-    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
-        self.strike(Op::MakeFolder, folder)?;
-        self.inner.make_folder(folder)
+    fn object(&self, key: &str, inner: Box<dyn Object>) -> Box<dyn Object> {
+        let (faults, path) = (Arc::clone(&self.faults), self.inner.locate(key));
+        Box::new(FailingObject { inner, faults, path })
     }
 
-    fn remove(&self, key: &str) -> Result<(), StoreError> {
-        self.strike(Op::Remove, key)?;
-        self.inner.remove(key)
+    fn upload(&self, key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
+        let (faults, path) = (Arc::clone(&self.faults), self.inner.locate(key));
+        Box::new(FailingUpload { inner, faults, path })
     }
 
-    fn remove_stale(&self, folder: &str) -> Result<u64, StoreError> {
-        self.strike(Op::Remove, folder)?;
-        self.inner.remove_stale(folder)
-    }
-
-    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
-        self.strike(Op::Stat, key)?;
-        self.inner.kind(key)
-    }
-
-    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
-        self.strike(Op::Stat, key)?;
-        self.inner.size(key)
-    }
-
-    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
-        self.strike(Op::Inspect, folder)?;
-        self.inner.free_bytes(folder)
-    }
-
-    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
-        self.strike(Op::Inspect, key)?;
-        self.inner.resident_bytes(key)
-    }
-
-    fn evict(&self, key: &str) -> Result<(), StoreError> {
-        self.strike(Op::Inspect, key)?;
-        self.inner.evict(key)
-    }
-
-    fn locate(&self, key: &str) -> String {
-        self.inner.locate(key)
-    }
-
-    fn block_bytes(&self) -> usize {
-        self.inner.block_bytes()
-    }
-
-    fn read_bytes(&self) -> usize {
-        self.inner.read_bytes()
+    fn queue_of(&self, _depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+        Ok(None)
     }
 }
 
@@ -142,9 +87,13 @@ struct FailingUpload {
 }
 
 impl Upload for FailingUpload {
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.faults.strike(Op::Write, || self.path.clone())?;
         self.inner.write_at(offset, bytes)
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.inner.is_in_order()
     }
 
     fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {

@@ -38,6 +38,7 @@ mod source;
 mod spec;
 mod store;
 mod tally;
+mod wrapper;
 mod writer;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -59,6 +60,7 @@ pub use metered::Metered;
 pub use op::Op;
 pub use os::allow_open_files;
 pub use pace::Pace;
+pub use partial::partial_name;
 pub use posix::{Mode, Posix};
 pub use progress::{Progress, Spent};
 pub use queue::{Call, Extent, ReadQueue};
@@ -70,4 +72,5 @@ pub use store::{
     Store, Upload,
 };
 pub use tally::Tally;
+pub use wrapper::Wrapper;
 pub use writer::{Writer, Written};

@@ -1,12 +1,9 @@
 //! A store that is slower than it could be: what if my storage were?
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::limited_queue::LimitedQueue;
-use crate::{
-    Durability, Entry, Kind, Object, Pace, ReadQueue, Resident, Store, StoreError, Upload,
-};
+use crate::{Durability, Object, Op, Pace, ReadQueue, Store, StoreError, Upload, Wrapper};
 
 /// Wraps a store so that it keeps to a pace. Clones, and stores with the same pace, share its rates.
 ///
@@ -27,76 +24,32 @@ impl<S: Store> Limited<S> {
     }
 }
 
-impl<S: Store> Store for Limited<S> {
-    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
-        let inner = self.pace.call(0, || self.inner.open(key))?;
-        Ok(Box::new(LimitedObject { inner, pace: Arc::clone(&self.pace) }))
+/// A listing is one operation, however many entries there are.
+impl<S: Store> Wrapper for Limited<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.inner
     }
 
-    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
-        let inner = self.pace.call(0, || self.inner.open_whole(key))?;
-        Ok(Box::new(LimitedObject { inner, pace: Arc::clone(&self.pace) }))
-    }
-
-    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
-        let inner = self.pace.call(0, || self.inner.create(key))?;
-        Ok(Box::new(LimitedUpload { inner, pace: Arc::clone(&self.pace) }))
-    }
-
-    /// One operation, however many entries there are.
-    fn list(
+    fn around<T>(
         &self,
-        folder: &str,
-        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.pace.call(0, || self.inner.list(folder, visit))
+        op: Op,
+        _key: &str,
+        call: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if op == Op::Inspect { call() } else { self.pace.call(0, call) }
     }
 
-    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
-        self.pace.call(0, || self.inner.make_folder(folder))
+    fn object(&self, _key: &str, inner: Box<dyn Object>) -> Box<dyn Object> {
+        Box::new(LimitedObject { inner, pace: Arc::clone(&self.pace) })
     }
 
-    fn remove(&self, key: &str) -> Result<(), StoreError> {
-        self.pace.call(0, || self.inner.remove(key))
+    fn upload(&self, _key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
+        Box::new(LimitedUpload { inner, pace: Arc::clone(&self.pace) })
     }
 
-    fn remove_stale(&self, folder: &str) -> Result<u64, StoreError> {
-        self.pace.call(0, || self.inner.remove_stale(folder))
-    }
-
-    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
-        self.pace.call(0, || self.inner.kind(key))
-    }
-
-    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
-        self.pace.call(0, || self.inner.size(key))
-    }
-
-    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
-        self.inner.free_bytes(folder)
-    }
-
-    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
-        self.inner.resident_bytes(key)
-    }
-
-    fn evict(&self, key: &str) -> Result<(), StoreError> {
-        self.inner.evict(key)
-    }
-
-    fn locate(&self, key: &str) -> String {
-        self.inner.locate(key)
-    }
-
-    fn block_bytes(&self) -> usize {
-        self.inner.block_bytes()
-    }
-
-    fn read_bytes(&self) -> usize {
-        self.inner.read_bytes()
-    }
-
-    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+    fn queue_of(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
         let inner = self.inner.queue(depth)?;
         let pace = || Arc::clone(&self.pace);
         Ok(inner.map(|inner| Box::new(LimitedQueue::new(inner, pace(), depth)) as Box<_>))
@@ -124,8 +77,12 @@ struct LimitedUpload {
 }
 
 impl Upload for LimitedUpload {
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.pace.call(bytes.len(), || self.inner.write_at(offset, bytes))
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.inner.is_in_order()
     }
 
     fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use feedline_clock::Clock;
 
-use crate::{Durability, Entry, Kind, Object, Op, Resident, Store, StoreError, Upload, key};
+use crate::{
+    Durability, Entry, Kind, Object, Op, Resident, Store, StoreError, Upload, key, partial,
+};
 
 /// How many nanoseconds an operation takes: its kind, the key, where, how many bytes.
 type Latency = dyn Fn(Op, &str, u64, usize) -> u64 + Send + Sync;
@@ -87,6 +89,23 @@ impl Content {
         (clean.is_empty() || self.folders.contains(clean)).then_some(Kind::Folder)
     }
 
+    /// Lets everything below one folder be below the other.
+    fn exchange(&mut self, one: &str, other: &str) {
+        let renamed = |path: &str| {
+            let below = |folder: &str| {
+                path.strip_prefix(folder).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            match (below(one), below(other)) {
+                (Some(rest), _) => format!("{other}{rest}"),
+                (_, Some(rest)) => format!("{one}{rest}"),
+                _ => path.to_owned(),
+            }
+        };
+        let objects = std::mem::take(&mut self.objects);
+        self.objects = objects.into_iter().map(|(path, bytes)| (renamed(&path), bytes)).collect();
+        self.folders = std::mem::take(&mut self.folders).iter().map(|path| renamed(path)).collect();
+    }
+
     /// The first name in the folder that `prefix` ends with which comes behind `last`.
     fn name_behind(&self, prefix: &str, last: Option<&str>) -> Option<(String, Kind)> {
         let from = format!("{prefix}{}", last.unwrap_or_default());
@@ -117,7 +136,7 @@ impl Store for Memory {
         if self.content().kind(key::split(&clean).0) != Some(Kind::Folder) {
             return Err(self.failed(Op::Create, key, io::ErrorKind::NotFound));
         }
-        Ok(Box::new(MemoryUpload { store: self.clone(), key: clean, bytes: Vec::new() }))
+        Ok(Box::new(MemoryUpload { store: self.clone(), key: clean, bytes: Mutex::default() }))
     }
 
     fn list(
@@ -136,7 +155,7 @@ impl Store for Memory {
             // The lock is not held during the visit, which may use the store.
             let next = self.content().name_behind(&prefix, last.as_deref());
             let Some((name, kind)) = next else { return Ok(()) };
-            if visit(Entry { name: &name, kind }).is_break() {
+            if !partial::is_partial(&name) && visit(Entry { name: &name, kind }).is_break() {
                 return Ok(());
             }
             last = Some(name);
@@ -147,6 +166,26 @@ impl Store for Memory {
         let clean = key::folder(folder)?;
         self.pause(Op::MakeFolder, folder, 0, 0);
         self.content().add_folders(&clean);
+        Ok(())
+    }
+
+    fn replaces_folders(&self) -> bool {
+        true
+    }
+
+    fn replace_folder(
+        &self,
+        from: &str,
+        to: &str,
+        _durability: Durability,
+    ) -> Result<(), StoreError> {
+        let (from, to) = (key::folder(from)?, key::folder(to)?);
+        self.pause(Op::Publish, &to, 0, 0);
+        let mut content = self.content();
+        if content.kind(&from) != Some(Kind::Folder) {
+            return Err(self.failed(Op::Publish, &from, io::ErrorKind::NotFound));
+        }
+        content.exchange(&from, &to);
         Ok(())
     }
 
@@ -217,24 +256,26 @@ impl Object for MemoryObject {
 struct MemoryUpload {
     store: Memory,
     key: String,
-    bytes: Vec<u8>,
+    bytes: Mutex<Vec<u8>>,
 }
 
 impl Upload for MemoryUpload {
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.store.pause(Op::Write, &self.key, offset, bytes.len());
         let start = usize::try_from(offset).expect("what is in memory has an address");
         let end = start + bytes.len();
-        if self.bytes.len() < end {
-            self.bytes.resize(end, 0);
+        let mut written = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.len() < end {
+            written.resize(end, 0);
         }
-        self.bytes[start..end].copy_from_slice(bytes);
+        written[start..end].copy_from_slice(bytes);
         Ok(())
     }
 
     fn publish(self: Box<Self>, _durability: Durability) -> Result<(), StoreError> {
         self.store.pause(Op::Publish, &self.key, 0, 0);
-        self.store.content().objects.insert(self.key, self.bytes.into());
+        let bytes = self.bytes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.store.content().objects.insert(self.key, bytes.into());
         Ok(())
     }
 }

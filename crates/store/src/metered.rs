@@ -1,14 +1,13 @@
 //! A store that keeps its thread's accounts.
 
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::Clock;
 
 use crate::tally::{self, Tally};
 use crate::{
-    Call, Durability, Ended, Entry, Extent, Kind, Meter, Object, Op, Progress, ReadQueue, Resident,
-    Store, StoreError, Upload,
+    Call, Durability, Ended, Extent, Meter, Object, Op, Progress, ReadQueue, Store, StoreError,
+    Upload, Wrapper,
 };
 
 /// Wraps a store for one worker: every call is timed and counted, and shown in its progress.
@@ -75,76 +74,32 @@ impl Ledger {
     }
 }
 
-impl<S: Store> Store for Metered<S> {
-    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
-        let inner = self.ledger.enter(Op::Open, 0, || self.inner.open(key))?;
-        Ok(Box::new(MeteredObject { inner, ledger: self.ledger.clone() }))
+/// The time of a listing includes the visits.
+impl<S: Store> Wrapper for Metered<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.inner
     }
 
-    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
-        let inner = self.ledger.enter(Op::Open, 0, || self.inner.open_whole(key))?;
-        Ok(Box::new(MeteredObject { inner, ledger: self.ledger.clone() }))
-    }
-
-    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
-        let inner = self.ledger.enter(Op::Create, 0, || self.inner.create(key))?;
-        Ok(Box::new(MeteredUpload { inner, ledger: self.ledger.clone() }))
-    }
-
-    /// The time includes the visits.
-    fn list(
+    fn around<T>(
         &self,
-        folder: &str,
-        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.ledger.enter(Op::List, 0, || self.inner.list(folder, visit))
+        op: Op,
+        _key: &str,
+        call: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.ledger.enter(op, 0, call)
     }
 
-    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
-        self.ledger.enter(Op::MakeFolder, 0, || self.inner.make_folder(folder))
+    fn object(&self, _key: &str, inner: Box<dyn Object>) -> Box<dyn Object> {
+        Box::new(MeteredObject { inner, ledger: self.ledger.clone() })
     }
 
-    fn remove(&self, key: &str) -> Result<(), StoreError> {
-        self.ledger.enter(Op::Remove, 0, || self.inner.remove(key))
+    fn upload(&self, _key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
+        Box::new(MeteredUpload { inner, ledger: self.ledger.clone() })
     }
 
-    fn remove_stale(&self, folder: &str) -> Result<u64, StoreError> {
-        self.ledger.enter(Op::Remove, 0, || self.inner.remove_stale(folder))
-    }
-
-    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
-        self.ledger.enter(Op::Stat, 0, || self.inner.kind(key))
-    }
-
-    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
-        self.ledger.enter(Op::Stat, 0, || self.inner.size(key))
-    }
-
-    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
-        self.ledger.enter(Op::Inspect, 0, || self.inner.free_bytes(folder))
-    }
-
-    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
-        self.ledger.enter(Op::Inspect, 0, || self.inner.resident_bytes(key))
-    }
-
-    fn evict(&self, key: &str) -> Result<(), StoreError> {
-        self.ledger.enter(Op::Inspect, 0, || self.inner.evict(key))
-    }
-
-    fn locate(&self, key: &str) -> String {
-        self.inner.locate(key)
-    }
-
-    fn block_bytes(&self) -> usize {
-        self.inner.block_bytes()
-    }
-
-    fn read_bytes(&self) -> usize {
-        self.inner.read_bytes()
-    }
-
-    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+    fn queue_of(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
         let inner = self.inner.queue(depth)?;
         let ledger = self.ledger.clone();
         Ok(inner.map(|inner| Box::new(MeteredQueue { inner, ledger }) as Box<dyn ReadQueue>))
@@ -172,8 +127,12 @@ struct MeteredUpload {
 }
 
 impl Upload for MeteredUpload {
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.ledger.enter(Op::Write, bytes.len(), || self.inner.write_at(offset, bytes))
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.inner.is_in_order()
     }
 
     fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {

@@ -27,6 +27,18 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
+/// Lets two names of one file system trade places, in one step.
+pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    let one = CString::new(one.as_os_str().as_bytes())?;
+    let other = CString::new(other.as_os_str().as_bytes())?;
+    let (here, flags) = (libc::AT_FDCWD, libc::RENAME_EXCHANGE);
+    // SAFETY: both paths end with a zero; the call only reads them.
+    match unsafe { libc::renameat2(here, one.as_ptr(), here, other.as_ptr(), flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Asks for huge pages where whole ones fit into `memory`. A hint: a system without any does nothing.
 pub(crate) fn prefer_huge_pages(memory: &mut [u8]) {
     let first = memory.as_ptr().align_offset(page_bytes()).min(memory.len());

@@ -22,7 +22,40 @@ pub(crate) fn is_partial(name: &str) -> bool {
     name.starts_with('.') && name.contains(MARK)
 }
 
-/// Removes the unpublished files of a folder whose process ran here and is gone; how many.
+/// A name under which this process may prepare what shall be called `name`: no listing shows it, and
+/// [`Store::remove_stale`](crate::Store::remove_stale) knows whose it was.
+pub fn partial_name(name: &str) -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let tail = format!("{MARK}{}-{}-{number}", this_host(), std::process::id());
+    // The tail alone makes the name unique; the rest is for people.
+    let room = name.floor_char_boundary(NAME_BYTES_MAX.saturating_sub(1 + tail.len()));
+    format!(".{}{tail}", &name[..room])
+}
+
+/// Puts the folder `from` in the place of `to`; what stood there stands under `from` then.
+///
+/// File systems that cannot exchange two names (NFS, some in user space) get there in three steps, and
+/// whoever is killed between the first two finds the old folder under a hidden name.
+pub(crate) fn replace_folder(from: &Path, to: &Path) -> io::Result<()> {
+    match os::exchange(from, to) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => fs::rename(from, to),
+        Err(err) if matches!(err.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
+            let name = to.file_name().unwrap_or_default().to_string_lossy();
+            let aside = to.with_file_name(partial_name(&name));
+            match fs::rename(to, &aside) {
+                Err(err) if err.kind() == io::ErrorKind::NotFound => fs::rename(from, to),
+                moved => moved
+                    .and_then(|()| fs::rename(from, to))
+                    .and_then(|()| fs::rename(&aside, from)),
+            }
+        }
+        exchanged => exchanged,
+    }
+}
+
+/// Removes the unpublished files and folders of a folder whose process ran here and is gone; how
+/// many.
 pub(crate) fn remove_stale(folder: &Path) -> io::Result<u64> {
     let mut removed = 0;
     for entry in fs::read_dir(folder)? {
@@ -30,7 +63,11 @@ pub(crate) fn remove_stale(folder: &Path) -> io::Result<u64> {
         if !entry.file_name().to_str().is_some_and(is_stale) {
             continue;
         }
-        match fs::remove_file(entry.path()) {
+        let gone = match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path()),
+            false => fs::remove_file(entry.path()),
+        };
+        match gone {
             Ok(()) => removed += 1,
             // Another process cleans up too.
             Err(err) if err.kind() == io::ErrorKind::NotFound => {}
@@ -90,13 +127,8 @@ pub(crate) struct Partial {
 
 impl Partial {
     pub(crate) fn new(path: PathBuf) -> Partial {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let tail = format!("{MARK}{}-{}-{number}", this_host(), std::process::id());
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // The tail alone makes the name unique; the rest is for people.
-        let room = name.floor_char_boundary(NAME_BYTES_MAX.saturating_sub(1 + tail.len()));
-        let temporary = path.with_file_name(format!(".{}{tail}", &name[..room]));
+        let temporary = path.with_file_name(partial_name(&name));
         Partial { path, temporary, published: false }
     }
 

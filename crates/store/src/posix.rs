@@ -189,6 +189,41 @@ impl Store for Posix {
         fs::create_dir_all(&path).map_err(|source| failed(Op::MakeFolder, &path, source))
     }
 
+    fn replaces_folders(&self) -> bool {
+        true
+    }
+
+    fn replace_folder(
+        &self,
+        from: &str,
+        to: &str,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
+        let (from, to) = (self.folder_path(from)?, self.folder_path(to)?);
+        let replace = || {
+            if durability == Durability::Fsync {
+                // The names in it, before the name of it.
+                File::open(&from)?.sync_all()?;
+            }
+            partial::replace_folder(&from, &to)?;
+            match (durability, to.parent()) {
+                (Durability::Fsync, Some(parent)) => File::open(parent)?.sync_all(),
+                _ => Ok(()),
+            }
+        };
+        replace().map_err(|source| failed(Op::Publish, &to, source))
+    }
+
+    fn remove_tree(&self, folder: &str) -> Result<(), StoreError> {
+        let path = self.folder_path(folder)?;
+        match fs::remove_dir_all(&path) {
+            Err(source) if source.kind() != ErrorKind::NotFound => {
+                Err(failed(Op::Remove, &path, source))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn remove(&self, key: &str) -> Result<(), StoreError> {
         let path = self.folder_path(key)?;
         let removed = match fs::symlink_metadata(&path) {
@@ -292,7 +327,7 @@ struct BufferedUpload {
 }
 
 impl Upload for BufferedUpload {
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.file
             .write_all_at(bytes, offset)
             .map_err(|source| failed(Op::Write, &self.partial.path, source))

@@ -216,7 +216,7 @@ impl Store for Remote {
             }
             self.inner.made().add(folder);
         }
-        Ok(Box::new(RemoteUpload::new(Arc::clone(&self.inner), path, name)))
+        Ok(Box::new(Mutex::new(RemoteUpload::new(Arc::clone(&self.inner), path, name))))
     }
 
     fn list(

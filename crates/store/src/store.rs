@@ -1,9 +1,8 @@
 //! The seam between storage and everyone else. Every implementation passes `conformance`.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use crate::{ReadQueue, StoreError};
+use crate::{Op, ReadQueue, StoreError};
 
 /// What direct I/O is aligned to, and how much of a file [`Writer::patch`](crate::Writer::patch)
 /// may change after it was written.
@@ -41,9 +40,45 @@ pub trait Store: Send + Sync {
     /// Makes a folder and the folders above it, as far as they are missing.
     fn make_folder(&self, folder: &str) -> Result<(), StoreError>;
 
+    /// Whether [`Store::replace_folder`] works: object stores have no folders that could be renamed.
+    fn replaces_folders(&self) -> bool {
+        false
+    }
+
+    /// Puts the folder `from` in the place of `to` in one step: whoever looks finds the old one or the
+    /// new one, whole. What stood there before stands under `from` afterwards.
+    fn replace_folder(
+        &self,
+        _from: &str,
+        to: &str,
+        _durability: Durability,
+    ) -> Result<(), StoreError> {
+        let source = std::io::ErrorKind::Unsupported.into();
+        Err(StoreError::Io { op: Op::Publish, path: self.locate(to), source })
+    }
+
     /// Removes an object, or a folder that is empty. What is not there counts as removed; a folder
     /// with something in it stays.
     fn remove(&self, key: &str) -> Result<(), StoreError>;
+
+    /// Removes a folder with everything in it; one that is not there counts as removed.
+    fn remove_tree(&self, folder: &str) -> Result<(), StoreError> {
+        if self.kind(folder)?.is_none() {
+            return Ok(());
+        }
+        let mut entries = Vec::new();
+        self.list(folder, &mut |entry| {
+            entries.push((format!("{folder}/{}", entry.name), entry.kind));
+            ControlFlow::Continue(())
+        })?;
+        for (key, kind) in entries {
+            match kind {
+                Kind::File => self.remove(&key)?,
+                Kind::Folder => self.remove_tree(&key)?,
+            }
+        }
+        self.remove(folder)
+    }
 
     /// Removes what processes of this machine that are gone have left unpublished in a folder; how
     /// many that were. What other machines or living processes write there stays, and a folder that
@@ -114,13 +149,19 @@ pub trait Object: Send {
 
 /// An object that is being written.
 ///
-/// The plain seam below [`Writer`](crate::Writer): every call is one write to the storage.
-pub trait Upload: Send {
+/// The plain seam below [`Writer`](crate::Writer): every call is one write to the storage. Several
+/// threads may write at a time, apart from each other.
+pub trait Upload: Send + Sync {
     /// Writes all of `bytes` at `offset`.
     ///
     /// A store with direct I/O takes only offsets and addresses that are multiples of
     /// [`BLOCK_BYTES`], and such lengths too except at the end of the object.
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError>;
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// Whether every write has to begin where the one before it ended.
+    fn is_in_order(&self) -> bool {
+        false
+    }
 
     /// Makes the object visible under its key.
     fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError>;
@@ -160,74 +201,4 @@ pub struct Resident {
     pub resident: u64,
     /// Bytes of the object.
     pub total: u64,
-}
-
-impl<S: Store + ?Sized> Store for Arc<S> {
-    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
-        (**self).open(key)
-    }
-
-    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
-        (**self).open_whole(key)
-    }
-
-    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
-        (**self).create(key)
-    }
-
-    fn list(
-        &self,
-        folder: &str,
-        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        (**self).list(folder, visit)
-    }
-
-    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
-        (**self).make_folder(folder)
-    }
-
-    fn remove(&self, key: &str) -> Result<(), StoreError> {
-        (**self).remove(key)
-    }
-
-    fn remove_stale(&self, folder: &str) -> Result<u64, StoreError> {
-        (**self).remove_stale(folder)
-    }
-
-    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
-        (**self).kind(key)
-    }
-
-    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
-        (**self).size(key)
-    }
-
-    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
-        (**self).free_bytes(folder)
-    }
-
-    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
-        (**self).resident_bytes(key)
-    }
-
-    fn evict(&self, key: &str) -> Result<(), StoreError> {
-        (**self).evict(key)
-    }
-
-    fn locate(&self, key: &str) -> String {
-        (**self).locate(key)
-    }
-
-    fn read_bytes(&self) -> usize {
-        (**self).read_bytes()
-    }
-
-    fn block_bytes(&self) -> usize {
-        (**self).block_bytes()
-    }
-
-    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
-        (**self).queue(depth)
-    }
 }

@@ -131,7 +131,7 @@ fn direct_io_where_there_is_none_is_an_error() {
 fn an_unaligned_direct_write_is_refused() {
     let (_folder, store) = posix(Mode::Direct);
     let buf = AlignedBuf::new(8192);
-    let mut upload = store.create("it").unwrap();
+    let upload = store.create("it").unwrap();
     for (offset, range) in [(1, 0..4096), (0, 1..4097)] {
         let error = upload.write_at(offset, &buf[range]).unwrap_err();
         assert!(matches!(error, StoreError::Unaligned { .. }), "{error:?}");

@@ -49,7 +49,7 @@ fn every_part_of_a_limit_takes_its_time() {
 #[test]
 fn every_operation_is_held_to_it() {
     let limit = "1GB/s,1Miops,3us";
-    let mut go_on = |_: Entry<'_>| ControlFlow::Continue(());
+    let mut go_on = |_: crate::Entry<'_>| std::ops::ControlFlow::Continue(());
     check(limit, |store| drop(store.open("it").unwrap()), 4_000);
     check(limit, |store| drop(store.open("none").map(drop).unwrap_err()), 4_000);
     check(limit, |store| assert_eq!(store.open("it").unwrap().len().unwrap(), 10_000), 8_000);
@@ -60,7 +60,7 @@ fn every_operation_is_held_to_it() {
     check(limit, |store| assert!(store.exists("it").unwrap()), 4_000);
     // Created at 4000, written from 7000 to 9000, and published.
     let write = |store: &dyn Store| {
-        let mut upload = store.create("new").unwrap();
+        let upload = store.create("new").unwrap();
         upload.write_at(0, &[1; 2_000]).unwrap();
         upload.publish(Durability::None).unwrap();
     };

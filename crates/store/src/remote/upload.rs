@@ -9,7 +9,7 @@
 //! has left in the middle is removed by a rule of the bucket's life cycle, if the bucket has one.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use object_store::multipart::{MultipartStore, PartId};
@@ -235,7 +235,7 @@ impl RemoteUpload {
     }
 }
 
-impl Upload for RemoteUpload {
+impl RemoteUpload {
     /// Takes what follows what was written, and changes of the first part.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         if offset == self.written {
@@ -249,10 +249,21 @@ impl Upload for RemoteUpload {
         self.first[offset as usize..end as usize].copy_from_slice(bytes);
         Ok(())
     }
+}
+
+/// Parts are numbered in the order in which they are filled, so there is one writer at a time.
+impl Upload for Mutex<RemoteUpload> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.lock().unwrap_or_else(PoisonError::into_inner).write_at(offset, bytes)
+    }
+
+    fn is_in_order(&self) -> bool {
+        true
+    }
 
     /// Servers answer when the object is safe, whatever durability is asked for.
     fn publish(mut self: Box<Self>, _durability: Durability) -> Result<(), StoreError> {
-        self.finish()
+        self.get_mut().unwrap_or_else(PoisonError::into_inner).finish()
     }
 }
 

@@ -1,0 +1,146 @@
+//! A store in front of another: one place that says what is passed on, for all who count, slow down,
+//! fail or look on.
+
+use std::ops::ControlFlow;
+
+use crate::{Durability, Entry, Kind, Object, Op, ReadQueue, Resident, Store, StoreError, Upload};
+
+/// Wraps a store. Every call goes through [`Wrapper::around`] to the inner one; what a wrapper does
+/// not say otherwise is passed on as it is.
+pub trait Wrapper: Send + Sync {
+    /// The store behind it.
+    type Inner: Store + ?Sized;
+
+    /// The store behind it.
+    fn inner(&self) -> &Self::Inner;
+
+    /// Makes a call that concerns `key`, or does not.
+    fn around<T>(
+        &self,
+        op: Op,
+        key: &str,
+        call: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError>;
+
+    /// Wraps an object that was opened.
+    fn object(&self, _key: &str, inner: Box<dyn Object>) -> Box<dyn Object> {
+        inner
+    }
+
+    /// Wraps an object that is being written.
+    fn upload(&self, _key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
+        inner
+    }
+
+    /// Wraps the inner store's queue.
+    fn queue_of(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+        self.inner().queue(depth)
+    }
+}
+
+impl<W: Wrapper> Store for W {
+    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        let inner = self.around(Op::Open, key, || self.inner().open(key))?;
+        Ok(self.object(key, inner))
+    }
+
+    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+        let inner = self.around(Op::Open, key, || self.inner().open_whole(key))?;
+        Ok(self.object(key, inner))
+    }
+
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
+        let inner = self.around(Op::Create, key, || self.inner().create(key))?;
+        Ok(self.upload(key, inner))
+    }
+
+    fn list(
+        &self,
+        folder: &str,
+        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.around(Op::List, folder, || self.inner().list(folder, visit))
+    }
+
+    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
+        self.around(Op::MakeFolder, folder, || self.inner().make_folder(folder))
+    }
+
+    fn replaces_folders(&self) -> bool {
+        self.inner().replaces_folders()
+    }
+
+    fn replace_folder(
+        &self,
+        from: &str,
+        to: &str,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
+        self.around(Op::Publish, to, || self.inner().replace_folder(from, to, durability))
+    }
+
+    fn remove(&self, key: &str) -> Result<(), StoreError> {
+        self.around(Op::Remove, key, || self.inner().remove(key))
+    }
+
+    fn remove_tree(&self, folder: &str) -> Result<(), StoreError> {
+        self.around(Op::Remove, folder, || self.inner().remove_tree(folder))
+    }
+
+    fn remove_stale(&self, folder: &str) -> Result<u64, StoreError> {
+        self.around(Op::Remove, folder, || self.inner().remove_stale(folder))
+    }
+
+    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
+        self.around(Op::Stat, key, || self.inner().kind(key))
+    }
+
+    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        self.around(Op::Stat, key, || self.inner().size(key))
+    }
+
+    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
+        self.around(Op::Inspect, folder, || self.inner().free_bytes(folder))
+    }
+
+    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
+        self.around(Op::Inspect, key, || self.inner().resident_bytes(key))
+    }
+
+    fn evict(&self, key: &str) -> Result<(), StoreError> {
+        self.around(Op::Inspect, key, || self.inner().evict(key))
+    }
+
+    fn locate(&self, key: &str) -> String {
+        self.inner().locate(key)
+    }
+
+    fn read_bytes(&self) -> usize {
+        self.inner().read_bytes()
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.inner().block_bytes()
+    }
+
+    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+        self.queue_of(depth)
+    }
+}
+
+impl<S: Store + ?Sized> Wrapper for std::sync::Arc<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        self
+    }
+
+    fn around<T>(
+        &self,
+        _op: Op,
+        _key: &str,
+        call: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        call()
+    }
+}
