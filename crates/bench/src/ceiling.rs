@@ -302,6 +302,7 @@ impl<'a> Bench<'a> {
             checkpoints: Arc::new(Memory::new(clock.clone())),
             stop: Arc::clone(&self.client.stop),
             cache: CachePolicy::Keep,
+            drop_before_load: false,
             listing: Listing::Trust,
             observer: Arc::new(Silent),
             log_level: Level::Error,

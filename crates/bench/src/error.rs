@@ -1,5 +1,6 @@
 //! What can stop a run.
 
+use feedline_checkpoint::{CheckpointError, LayoutError};
 use feedline_formats::{EncodeError, OptionError};
 use feedline_loader::LoadError;
 use feedline_ranks::Aborted;
@@ -143,6 +144,32 @@ pub enum BenchError {
     /// The store refused something.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is no room for a checkpoint.
+    #[error("{folder}: checkpoints need {needed} bytes, {free} are free")]
+    NoRoomToSave {
+        /// The folder of the checkpoints.
+        folder: String,
+        /// Bytes of those that stand there together.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// There are fewer checkpoints than are to be read.
+    #[error("{folder}: expected {wanted} complete checkpoints, found {found}")]
+    FewCheckpoints {
+        /// The folder of the checkpoints.
+        folder: String,
+        /// How many are to be read.
+        wanted: u64,
+        /// How many there are.
+        found: u64,
+    },
+    /// The model's state cannot be laid out on the ranks.
+    #[error(transparent)]
+    Model(#[from] LayoutError),
+    /// A checkpoint could not be saved or loaded.
+    #[error(transparent)]
+    Checkpoint(CheckpointError),
     /// A batch could not be read.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -242,6 +269,16 @@ impl Dialect {
     }
 }
 
+/// What the storage says is said as it is, whoever was told.
+impl From<CheckpointError> for BenchError {
+    fn from(error: CheckpointError) -> Self {
+        match error {
+            CheckpointError::Store(error) => Self::Store(error),
+            other => Self::Checkpoint(other),
+        }
+    }
+}
+
 impl BenchError {
     /// What the user can type next, if there is something.
     pub fn hint(&self, dialect: Dialect) -> Option<String> {
@@ -259,6 +296,19 @@ impl BenchError {
                 let fewer = dialect.set("dataset.num_files_train", "N");
                 Some(format!("choose another place with {data}, or fewer files with {fewer}"))
             }
+            Self::NoRoomToSave { .. } => Some(format!(
+                "choose another place with {}, or keep fewer with {}",
+                dialect.set("checkpoint.checkpoint_folder", "DIR"),
+                dialect.set("checkpoint.keep_last", "1")
+            )),
+            Self::FewCheckpoints { .. } => Some(format!(
+                "write them first: {}",
+                dialect.set("checkpoint.num_checkpoints_write", "N")
+            )),
+            Self::Checkpoint(CheckpointError::Ranks { saved, .. }) => Some(format!(
+                "load it with {saved} ranks, or save with {}, which any number of ranks can load",
+                dialect.set("checkpoint.container", "dcp")
+            )),
             Self::NotAFolder { .. } => Some(format!("choose another place with {data}")),
             Self::NoThread { .. } => {
                 Some("start fewer accelerators or reader threads, or raise `ulimit -u`".into())

@@ -16,13 +16,18 @@ pub struct Explanation {
 }
 
 /// The explanation of the metric called `name`. One operation's numbers (`storage.read.calls`) are
-/// explained for all (`storage.OP.calls`), those of an epoch or a rank by those of the run.
+/// explained for all (`storage.OP.calls`), those of an epoch or a rank by those of the run, those of
+/// saves and loads by `checkpoints.WAY`.
 pub fn explain(name: &str) -> Option<&'static Explanation> {
     let part = name.strip_prefix("per_epoch.").or_else(|| name.strip_prefix("per_rank."));
     let name = part.unwrap_or(name);
+    let way = ["checkpoints.save.", "checkpoints.load."].iter().find_map(|p| name.strip_prefix(p));
     let general = match name.strip_prefix("storage.").and_then(|rest| rest.split_once('.')) {
         Some((_, rest)) => format!("storage.OP.{rest}"),
-        None => name.to_owned(),
+        None => way.map_or(name.to_owned(), |rest| match rest.split_once('.') {
+            Some((of, _)) => format!("checkpoints.WAY.{of}.STAT"),
+            None => format!("checkpoints.WAY.{rest}"),
+        }),
     };
     METRICS.iter().find(|metric| metric.name == general)
 }
@@ -45,6 +50,8 @@ const AU_LIMITS: &str = "oversleeping counts as computing; waiting for other ran
     exclude_end_steps) are left out of every block anew; a mean over ranks hides a straggler";
 const RATE_LIMITS: &str = "two steps are taken off whatever is excluded, so short blocks come out \
     low; blocks of one or two steps have no value (null)";
+const CHECKPOINT_LIMITS: &str =
+    "without checkpoint.fsync the bytes may still be in memory; GB means GiB, as in DLIO";
 const MIB_LIMITS: &str = "samples/s times the nominal record length, not bytes read; MB means MiB, \
     as in DLIO";
 const EVAL_LIMITS: &str = "every step counts, start-up included";
@@ -193,8 +200,8 @@ pub const METRICS: &[Explanation] = &[
         "save_checkpoint_io_mean_GB_per_second",
         "GiB/s",
         "rate at which checkpoints were written",
-        "mean over the saves of checkpoint size / rank 0's time",
-        "rank 0's clock only; without checkpoint.fsync the bytes may still be in memory; GB means GiB, as in DLIO",
+        "mean over the saves of the size of all tensors / the time of that save",
+        CHECKPOINT_LIMITS,
     ),
     metric(
         "save_checkpoint_io_stdev_GB_per_second",
@@ -207,21 +214,49 @@ pub const METRICS: &[Explanation] = &[
         "save_checkpoint_duration_mean_seconds",
         "s",
         "time that a checkpoint save took",
-        "mean over the saves of rank 0's time",
-        "rank 0's clock only",
+        "mean over the saves of the slowest rank's time, and the time for giving the checkpoint its name",
+        "with --as-dlio rank 0's time, as DLIO reports it; see checkpoints.save.rank0_seconds",
     ),
     metric(
         "save_checkpoint_duration_stdev_seconds",
         "s",
         "how much that time varied",
         "population standard deviation over the saves",
-        "rank 0's clock only",
+        "as the mean",
+    ),
+    metric(
+        "load_checkpoint_io_mean_GB_per_second",
+        "GiB/s",
+        "rate at which checkpoints were read",
+        "mean over the loads of the size of all tensors / the time of that load",
+        "page cache is emptied of the files before, unless --cache keep; one fast load lifts the mean: see checkpoints.load.MB_per_second; GB means GiB, as in DLIO",
+    ),
+    metric(
+        "load_checkpoint_io_stdev_GB_per_second",
+        "GiB/s",
+        "how much that rate varied",
+        "population standard deviation over the loads",
+        "as the mean",
+    ),
+    metric(
+        "load_checkpoint_duration_mean_seconds",
+        "s",
+        "time that a checkpoint load took",
+        "mean over the loads of the slowest rank's time",
+        "with --as-dlio rank 0's time, as DLIO reports it; see checkpoints.load.rank0_seconds",
+    ),
+    metric(
+        "load_checkpoint_duration_stdev_seconds",
+        "s",
+        "how much that time varied",
+        "population standard deviation over the loads",
+        "as the mean",
     ),
     metric(
         "checkpoint_size_GB",
         "GiB",
         "size of a checkpoint",
-        "bytes really written by all ranks / 2^30",
+        "bytes of the tensors that all ranks hold / 2^30",
         "GB means GiB, as in DLIO",
     ),
     metric(
@@ -430,18 +465,19 @@ pub const METRICS: &[Explanation] = &[
         "as storage.OP.retries",
         "-",
     ),
-    metric("checkpoints.saves", "saves", "checkpoints saved", "count on rank 0", "-"),
+    metric("checkpoints.saves", "saves", "checkpoints saved", "count", "-"),
+    metric("checkpoints.loads", "loads", "checkpoints loaded", "count", "-"),
     metric(
         "checkpoints.bytes",
         "bytes",
-        "bytes of all checkpoints, all ranks",
-        "count at the writer",
+        "bytes of the tensors of all checkpoints, all ranks",
+        "sum",
         "-",
     ),
     metric(
         "checkpoints.requests",
         "requests",
-        "requests of all saves over a network",
+        "requests of all saves and loads over a network",
         "as storage.OP.requests",
         "-",
     ),
@@ -451,6 +487,125 @@ pub const METRICS: &[Explanation] = &[
         "requests that repeated one which had gone wrong",
         "as storage.OP.retries",
         "-",
+    ),
+    metric(
+        "checkpoints.step_slowdown_while_saving",
+        "ratio",
+        "how much longer steps took while a checkpoint was saved behind their back",
+        "mean time of steps during a save / mean time of the others, all ranks",
+        "the first step of an epoch is left out; null without asynchronous saves",
+    ),
+    metric(
+        "checkpoints.steps_while_saving",
+        "steps",
+        "steps during which a save was going on",
+        "count, the rank with the most",
+        "the first step of an epoch is left out",
+    ),
+    metric(
+        "checkpoints.drain_seconds",
+        "s",
+        "time that the end of the run waited for saves going on",
+        "the rank with the most",
+        "-",
+    ),
+    metric(
+        "checkpoints.unsaved_steps_max",
+        "steps",
+        "work that a kill at the worst moment would have cost",
+        "largest number of steps done since those in the last published checkpoint",
+        "steps that no later checkpoint holds at the end of the run count too",
+    ),
+    metric(
+        "checkpoints.unsaved_seconds_max",
+        "s",
+        "the same in time",
+        "longest time since the state of the last published checkpoint",
+        "-",
+    ),
+    metric(
+        "checkpoints.pool_bytes_per_rank",
+        "bytes",
+        "memory for the buffers of saves and loads",
+        "buffers x checkpoint.chunk_size",
+        "tensors that checkpoint.state: resident keeps are not in it",
+    ),
+    metric(
+        "checkpoints.WAY.duration_seconds.STAT",
+        "s",
+        "time of a save or a load",
+        "slowest rank's own part + time for giving the checkpoint its name",
+        "mean, stdev, min and max over the checkpoints",
+    ),
+    metric(
+        "checkpoints.WAY.rank0_seconds.STAT",
+        "s",
+        "the same, as DLIO reports it",
+        "rank 0's own part",
+        "does not see slower ranks",
+    ),
+    metric(
+        "checkpoints.WAY.pause_seconds.STAT",
+        "s",
+        "time for which training stood still",
+        "the rank that waited longest: to the end, or until the state was copied (checkpoint.save_mode: async)",
+        "-",
+    ),
+    metric(
+        "checkpoints.WAY.background_seconds.STAT",
+        "s",
+        "time from there until a rank's files were safe",
+        "the rank with the most",
+        "0 for everything that is not saved asynchronously",
+    ),
+    metric(
+        "checkpoints.WAY.commit_seconds.STAT",
+        "s",
+        "time for giving a checkpoint its name when all ranks had written",
+        "description, rename, folder to the device",
+        "0 for loads",
+    ),
+    metric(
+        "checkpoints.WAY.MB_per_second",
+        "MB/s",
+        "sustained rate",
+        "bytes of tensors of all saves or loads / their durations added up",
+        "time between checkpoints is not in it",
+    ),
+    metric(
+        "checkpoints.WAY.moved_bytes",
+        "bytes",
+        "bytes that calls have written or read",
+        "count at the store",
+        "blocks that are filled up and a container's own bytes included",
+    ),
+    metric(
+        "checkpoints.WAY.amplification",
+        "ratio",
+        "bytes moved for each byte of a tensor",
+        "moved_bytes / bytes of tensors",
+        "what the device moved may differ",
+    ),
+    metric(
+        "checkpoints.WAY.publish_percentage",
+        "%",
+        "share of the files' time that went into making them safe",
+        "time in calls that flush and rename files / time from creating to having published, all files",
+        "0 for loads; without checkpoint.fsync nothing is flushed",
+    ),
+    metric(
+        "checkpoints.WAY.file_MB_per_second.STAT",
+        "MB/s",
+        "rates of single files",
+        "bytes of a file / its time; min, p10, p50, p90 and max over all files of all checkpoints",
+        "files that are moved at the same time share the storage",
+    ),
+    metric(
+        "checkpoints.WAY.files",
+        "files",
+        "files that were written or read",
+        "count",
+        "files that took no time are left out",
     ),
     metric(
         "storage.OP.bytes",
@@ -587,7 +742,7 @@ pub fn metrics_markdown() -> String {
     let mut page = String::from(
         "# Metrics\n\nEvery number in `summary.json`, as `feedline explain NAME` prints it. Names \
          without a dot from `train_` to `checkpoint_` stand under `metric` and are DLIO's; the others \
-         stand under `feedline`. `OP` is an operation of the store: open, stat, read.\n",
+         stand under `feedline`. `OP` is an operation of the store: open, stat, read; `WAY` is save or load, `STAT` mean, stdev, min or max.\n",
     );
     for Explanation { name, unit, meaning, formula, limits } in METRICS {
         page.push_str(&format!(

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::outcome::{EpochOutcome, RankOutcome};
+use crate::outcome::{EpochOutcome, RankOutcome, SavingTally};
 use crate::steplog::StepLog;
 use crate::wire;
 
@@ -37,14 +37,16 @@ struct RankNews {
     epochs: Vec<EpochOutcome>,
     meter: Vec<u64>,
     done_ns: u64,
+    saving: SavingTally,
 }
 
 /// On a process other than 0: hands over what its ranks measured.
 pub(crate) fn send(team: &Team, ranks: &[RankOutcome]) -> Result<(), BenchError> {
     team.send(wire::encode(&Greeting { host: Host::look(), ranks: ranks.len() }))?;
     for rank in ranks {
-        let (epochs, done_ns) = (rank.epochs.clone(), rank.done_ns);
-        team.send(wire::encode(&RankNews { epochs, meter: rank.meter.to_words(), done_ns }))?;
+        let (epochs, done_ns, saving) = (rank.epochs.clone(), rank.done_ns, rank.saving);
+        let meter = rank.meter.to_words();
+        team.send(wire::encode(&RankNews { epochs, meter, done_ns, saving }))?;
         let mut aborted = None;
         let sent = rank.steps.each_raw(|piece| {
             team.send(piece.to_vec()).map_err(|news| {
@@ -100,7 +102,8 @@ fn receive_rank(
         log.add_raw(&piece).map_err(spooled)?;
     }
     let steps = log.finish().map_err(spooled)?;
-    Ok(RankOutcome { epochs: news.epochs, meter, done_ns: news.done_ns, steps })
+    let RankNews { epochs, done_ns, saving, .. } = news;
+    Ok(RankOutcome { epochs, meter, done_ns, saving, steps })
 }
 
 fn spooled(source: io::Error) -> BenchError {

@@ -39,13 +39,16 @@ mod moment;
 mod observer;
 
 mod cache;
-mod checkpoint;
+mod checkpoint_phase;
 mod metrics;
 mod narrator;
+mod saver;
+mod schedule;
 mod spool;
 mod steplog;
 mod train;
 
+mod checkpoint_results;
 pub mod explain;
 mod folder;
 mod outcome;
@@ -53,14 +56,18 @@ mod own_results;
 pub mod results;
 mod run;
 mod summary;
+mod transfers;
 mod verdict;
 
 mod ceiling;
+mod checkpoint_plan;
 
 pub use cache::CachePolicy;
 pub use ceiling::{ACCELERATORS_MAX, Bound, Ceiling, Client, Probe, Rate};
+pub use checkpoint_plan::{CheckpointPlan, Memory};
 pub use discover::{Discovered, Listing, discover};
 pub use error::{BenchError, Dialect};
+pub use feedline_checkpoint::{Amount, Layout, LayoutError, RankGroup, StateBytes};
 pub use feedline_ranks::{Aborted, Geometry, Team};
 pub use folder::{Existing, OutputFolder};
 pub use generate::Generated;
@@ -69,15 +76,19 @@ pub use manifest::MANIFEST_NAME;
 pub use metrics::{BlockTally, Split, Step, StrictTally, Window};
 pub use moment::Moment;
 pub use names::NameRule;
-pub use observer::{Generating, Level, Observer, Pass, Rates, Silent, Stepping, Verifying};
+pub use observer::{
+    Checkpointing, Generating, Level, Observer, Pass, Rates, Silent, Stepping, Verifying,
+};
 pub use outcome::{
-    BlockOutcome, CheckpointOutcome, EpochOutcome, Outcome, RankOutcome, StorageCounts,
+    BlockOutcome, CheckpointOutcome, Direction, EpochOutcome, Outcome, RankOutcome, SavingTally,
+    StorageCounts,
 };
 pub use own_results::{SCHEMA_VERSION, sample_order, semantics};
 pub use plan::{PhasePlan, Plan, Semantics};
 pub use reading::ReadPlan;
 pub use run::{PreparedRun, Run};
 pub use sizes::SampleSizes;
-pub use summary::{Saves, Series, Strict, Summary};
+pub use summary::{Series, Strict, Summary};
+pub use transfers::{Transfer, Transfers};
 pub use verdict::{Altered, Basis, Cause, Report, Setting, Verdict};
 pub use verify::{BadFile, Fault, Strangers, Verification, Verified};

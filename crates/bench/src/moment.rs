@@ -19,6 +19,13 @@ impl Moment {
         Self { ns: clock.now(), text }
     }
 
+    /// A moment that has passed.
+    pub(crate) fn at(clock: &Clock, ns: u64) -> Self {
+        let ago = std::time::Duration::from_nanos(clock.now().saturating_sub(ns));
+        let then = jiff::Zoned::now().saturating_sub(ago);
+        Self { ns, text: then.strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string() }
+    }
+
     /// Seconds since `earlier`.
     pub fn seconds_since(&self, earlier: &Moment) -> f64 {
         self.ns.saturating_sub(earlier.ns) as f64 / 1e9

@@ -3,7 +3,7 @@
 use feedline_loader::Delivered;
 use feedline_ranks::Ranks;
 
-use crate::checkpoint;
+use crate::checkpoint_phase;
 use crate::metrics::{Step, StrictTally, Window};
 use crate::moment::Moment;
 use crate::observer::{Level, Pass, Rates, Stepping};
@@ -90,15 +90,7 @@ impl<'a> Narrator<'a> {
     }
 
     pub(crate) fn checkpoint_ends(&self, epoch: u32, saved: &CheckpointOutcome) {
-        let (number, seconds) = (saved.number, saved.end.seconds_since(&saved.start));
-        let bytes = checkpoint::total_bytes(self.job.workload, self.ranks);
-        let rate = bytes as f64 / f64::from(1 << 30) / seconds;
-        self.say(|| {
-            format!(
-                "Finished saving checkpoint {number} for epoch {epoch} in {seconds:.4} s; \
-                 Throughput: {rate:.4} GB/s"
-            )
-        });
+        self.say(|| checkpoint_phase::ended_line(saved, epoch));
     }
 
     pub(crate) fn eval_begins(&self, epoch: u32, steps: u64) {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::outcome::Direction;
+
 /// How far the data generation is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generating {
@@ -79,6 +81,17 @@ pub struct Stepping {
     pub rates: Option<Rates>,
 }
 
+/// Which checkpoint of a run that only checkpoints is saved or loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpointing {
+    /// Whether it is saved or loaded.
+    pub direction: Direction,
+    /// Its number, from 1.
+    pub number: u64,
+    /// How many there are.
+    pub of: u64,
+}
+
 /// How an epoch goes so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
@@ -130,6 +143,9 @@ pub trait Observer: Send + Sync {
 
     /// An epoch's training or evaluation begins (step 0), or a step was made.
     fn stepping(&self, _progress: Stepping) {}
+
+    /// A checkpoint is about to be saved or loaded, in a run that does nothing else.
+    fn checkpointing(&self, _progress: Checkpointing) {}
 
     /// Progress of the current phase ends here.
     fn phase_ends(&self) {}

@@ -120,7 +120,30 @@ pub struct RankOutcome {
     pub meter: Meter,
     /// When its own part of its last training step was done, before it waited for others.
     pub done_ns: u64,
+    /// How its checkpoints got along with training.
+    pub saving: SavingTally,
     pub(crate) steps: StepFile,
+}
+
+/// How a rank's checkpoints got along with its training.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavingTally {
+    /// Steps during which a save was going on, the first of an epoch left out.
+    pub steps_while_saving: u64,
+    /// Time of those.
+    pub while_saving_ns: u64,
+    /// Steps during which none was, the first of an epoch left out.
+    pub steps_alone: u64,
+    /// Time of those.
+    pub alone_ns: u64,
+    /// Time that training waited at its end for saves that were going on.
+    pub drain_ns: u64,
+    /// The most steps that were ever done and not in a published checkpoint.
+    pub unsaved_steps: u64,
+    /// The most time for which that was so.
+    pub unsaved_ns: u64,
+    /// Bytes of its buffers.
+    pub pool_bytes: u64,
 }
 
 /// One epoch of one rank.
@@ -173,17 +196,42 @@ impl BlockOutcome {
     }
 }
 
-/// One checkpoint save.
+/// Which way a checkpoint goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Direction {
+    /// To the storage.
+    Save,
+    /// From there.
+    Load,
+}
+
+/// One rank's part of saving or loading a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointOutcome {
-    /// Its number in the epoch, from 1.
+    /// Whether it was saved or loaded.
+    pub direction: Direction,
+    /// Its number among those of the epoch in that direction, from 1.
     pub number: u32,
     /// When it began.
     pub start: Moment,
-    /// When it was complete.
+    /// When this rank's own part was done.
     pub end: Moment,
-    /// Bytes that this rank wrote.
+    /// Bytes of this rank's tensors.
     pub bytes: u64,
+    /// Bytes of all ranks' tensors.
+    pub bytes_of_all: u64,
+    /// Bytes that its calls wrote or read.
+    pub moved_bytes: u64,
+    /// Bytes and time of each of its files.
+    pub files: Vec<(u64, u64)>,
+    /// Time in calls that make a file safe and give it its name, added up over its streams.
+    pub publish_ns: u64,
+    /// Time in which the checkpoint as a whole was given its name, when all ranks had written.
+    pub commit_ns: u64,
+    /// Time in which training stood still.
+    pub pause_ns: u64,
+    /// Time from there to the end of this rank's part, behind the back of training.
+    pub background_ns: u64,
     /// Requests that this sent over a network.
     pub requests: u64,
     /// Those that repeated one which had gone wrong.

@@ -5,10 +5,11 @@ use feedline_store::{Op, OpMeter};
 use feedline_workload::Root;
 use serde_json::{Map, Value, json};
 
+use crate::checkpoint_results;
 use crate::generate::Generated;
 use crate::host::Host;
 use crate::metrics::{Split, StrictTally};
-use crate::outcome::{CheckpointOutcome, Outcome, RankOutcome};
+use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::{Plan, Semantics};
 use crate::summary::Summary;
 use crate::verdict::{Report, Verdict};
@@ -43,7 +44,7 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary, report: &Report) -> V
         "cached_share_percentage": shares,
         "storage": storage(outcome),
         "generation": outcome.generated.map(generation),
-        "checkpoints": checkpoints(outcome),
+        "checkpoints": checkpoint_results::object(outcome, summary),
         "warnings": outcome.warnings.iter().chain(&report.cautions).collect::<Vec<_>>(),
         "next_step": report.next_step,
     });
@@ -126,23 +127,6 @@ fn generation(made: Generated) -> Value {
         "requests": made.requests,
         "retries": made.retries,
         "MB_per_second": (seconds > 0.0).then(|| made.bytes as f64 / 1e6 / seconds),
-    })
-}
-
-/// What all ranks saved; null if nothing was.
-fn checkpoints(outcome: &Outcome) -> Option<Value> {
-    let epochs = outcome.ranks.iter().flat_map(|rank| &rank.epochs);
-    let saves = || epochs.clone().flat_map(|epoch| &epoch.checkpoints);
-    let sum = |value: fn(&CheckpointOutcome) -> u64| saves().map(value).sum::<u64>();
-    let first = outcome.ranks.first()?;
-    let count: usize = first.epochs.iter().map(|epoch| epoch.checkpoints.len()).sum();
-    (count > 0).then(|| {
-        json!({
-            "saves": count,
-            "bytes": sum(|save| save.bytes),
-            "requests": sum(|save| save.requests),
-            "retries": sum(|save| save.retries),
-        })
     })
 }
 

@@ -16,7 +16,7 @@ use crate::folder::{OutputFolder, SUMMARY_NAME};
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::observer::{Level, Observer};
-use crate::outcome::{BlockOutcome, EpochOutcome, Outcome, RankOutcome};
+use crate::outcome::{BlockOutcome, Direction, EpochOutcome, Outcome, RankOutcome};
 use crate::own_results;
 use crate::steplog::{COLUMNS, Column, StepFile, StepList};
 use crate::summary::{Series, Summary};
@@ -32,7 +32,7 @@ pub fn write(
     report: &Report,
 ) -> Result<Value, BenchError> {
     let value = summary_json(outcome, summary, report);
-    if summary.train.is_none() {
+    if outcome.ranks.is_empty() {
         return Ok(value); // As DLIO: a run that only generates leaves no files.
     }
     for (number, rank) in outcome.ranks.iter().enumerate() {
@@ -58,13 +58,16 @@ pub fn close_log(
     let path = folder.path().join(&log.name);
     let journal = Journal::append(&path, log.level, Arc::clone(&log.observer))
         .map_err(|source| BenchError::Output { file: path.display().to_string(), source })?;
-    if summary.train.is_none() {
+    if outcome.ranks.is_empty() {
         return Ok(());
     }
     report.cautions.iter().for_each(|caution| journal.plain(Level::Warning, caution));
     journal.output(&format!("Saved outputs in {}", folder.path().display()));
     journal.plain(Level::Output, &metric_block(outcome, summary, report.target));
     journal.output("outputs saved in RANKID_output.json");
+    if summary.train.is_none() {
+        return Ok(());
+    }
     let split = &summary.strict.split;
     let share = |ns: u64| 100.0 * ns as f64 / split.total_ns().max(1) as f64;
     journal.output(&format!(
@@ -163,12 +166,19 @@ fn data_gib_by_host(outcome: &Outcome) -> Vec<f64> {
 
 fn metric(outcome: &Outcome, summary: &Summary, target: f64) -> Value {
     let mut map = Map::new();
-    if let Some(saves) = &summary.saves {
-        map.insert("save_checkpoint_io_mean_GB_per_second".into(), saves.gib_per_s.0.into());
-        map.insert("save_checkpoint_io_stdev_GB_per_second".into(), saves.gib_per_s.1.into());
-        map.insert("save_checkpoint_duration_mean_seconds".into(), saves.seconds.0.into());
-        map.insert("save_checkpoint_duration_stdev_seconds".into(), saves.seconds.1.into());
-        map.insert("checkpoint_size_GB".into(), saves.size_gib.into());
+    for (prefix, all) in [("save", &summary.saves), ("load", &summary.loads)] {
+        let Some(all) = all else { continue };
+        let (rate, seconds) = (all.gib_per_s(), all.seconds());
+        let mut put = |name: &str, value: f64| {
+            map.insert(format!("{prefix}_checkpoint_{name}"), value.into());
+        };
+        put("io_mean_GB_per_second", rate.0);
+        put("io_stdev_GB_per_second", rate.1);
+        put("duration_mean_seconds", seconds.0);
+        put("duration_stdev_seconds", seconds.1);
+    }
+    if let Some(all) = summary.saves.as_ref().or(summary.loads.as_ref()) {
+        map.insert("checkpoint_size_GB".into(), all.size_gib().into());
     }
     let bytes = outcome.plan.nominal_sample_bytes;
     if let Some(train) = &summary.train {
@@ -223,20 +233,20 @@ fn per_epoch_stats(rank: &RankOutcome, outcome: &Outcome) -> Value {
         for block in &epoch.blocks {
             map.insert(format!("block{}", block.number), span(block));
         }
-        for save in &epoch.checkpoints {
-            let seconds = save.end.seconds_since(&save.start);
-            let bytes: u64 = outcome
-                .ranks
-                .iter()
-                .filter_map(|rank| {
-                    rank.epochs.get(number)?.checkpoints.get(save.number as usize - 1)
-                })
-                .map(|save| save.bytes)
-                .sum();
+        for (place, one) in epoch.checkpoints.iter().enumerate() {
+            let seconds = one.end.seconds_since(&one.start);
+            let of_rank = |rank: &RankOutcome| {
+                rank.epochs.get(number)?.checkpoints.get(place).map(|one| one.bytes)
+            };
+            let bytes: u64 = outcome.ranks.iter().filter_map(of_rank).sum();
             let rate = bytes as f64 / f64::from(1 << 30) / seconds;
+            let name = match one.direction {
+                Direction::Save => format!("save_ckpt{}", one.number),
+                Direction::Load => format!("load_ckpt{}", one.number),
+            };
             map.insert(
-                format!("save_ckpt{}", save.number),
-                json!({"start": save.start.text, "end": save.end.text, "duration": seconds, "throughput": rate}),
+                name,
+                json!({"start": one.start.text, "end": one.end.text, "duration": seconds, "throughput": rate}),
             );
         }
         let seconds = epoch.train_end.seconds_since(&epoch.start);
@@ -360,10 +370,12 @@ fn metric_block(outcome: &Outcome, summary: &Summary, target: f64) -> String {
         lines.push(metric_line::<4>("Training I/O Throughput (MB/second)", rate, mib));
         lines.push(format!("[METRIC] train_au_meet_expectation: {}", meets(au, target)));
     }
-    if let Some(saves) = &summary.saves {
-        let (took, rate) = (Some(saves.seconds), Some(saves.gib_per_s));
-        lines.push(metric_line::<4>("Checkpoint save duration (seconds)", took, 1.0));
-        lines.push(metric_line::<4>("Checkpoint save I/O Throughput (GB/second)", rate, 1.0));
+    for (verb, all) in [("save", &summary.saves), ("load", &summary.loads)] {
+        let Some(all) = all else { continue };
+        let (took, rate) = (Some(all.seconds()), Some(all.gib_per_s()));
+        lines.push(metric_line::<4>(&format!("Checkpoint {verb} duration (seconds)"), took, 1.0));
+        let label = format!("Checkpoint {verb} I/O Throughput (GB/second)");
+        lines.push(metric_line::<4>(&label, rate, 1.0));
     }
     if let Some(eval) = &summary.eval {
         let (au, rate) = (eval.au(), eval.samples_per_s());

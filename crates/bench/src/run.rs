@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use feedline_checkpoint::{Draft, Layout};
 use feedline_clock::Clock;
 use feedline_formats::{Companion, Element, FileSize, FileSpec, Format, Place};
 use feedline_loader::{DataSet, FileNames as _};
@@ -17,6 +18,8 @@ use feedline_workload::{Shuffle, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::CachePolicy;
+use crate::checkpoint_phase::CheckpointPhase;
+use crate::checkpoint_plan::CheckpointPlan;
 use crate::discover::{Discovered, Listing, discover};
 use crate::earlier::Earlier;
 use crate::error::BenchError;
@@ -32,6 +35,7 @@ use crate::observer::{Level, Observer};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::Plan;
 use crate::recipe::{self, Recipe};
+use crate::saver::{Label, SaveJob, Settled, with_saver};
 use crate::sizes::SampleSizes;
 use crate::steplog::StepLog;
 use crate::support;
@@ -61,6 +65,8 @@ pub struct Run {
     pub stop: Arc<AtomicBool>,
     /// What happens to the page cache before each epoch.
     pub cache: CachePolicy,
+    /// Whether checkpoints are dropped from the page cache before they are loaded.
+    pub drop_before_load: bool,
     /// Whether it looks for its files first.
     pub listing: Listing,
     /// Hears how it goes.
@@ -82,6 +88,25 @@ pub struct PreparedRun {
     found: Option<Found>,
     /// What there is of the files to make.
     earlier: Earlier,
+    /// What is known of the checkpoints, if there are to be any.
+    saves: Option<Saves>,
+}
+
+/// What a run that checkpoints knows beforehand.
+struct Saves {
+    layout: Layout,
+    news: SaveNews,
+}
+
+/// What process 0 finds out for all.
+#[derive(Serialize, Deserialize)]
+struct SaveNews {
+    /// Marks the hidden folders of this job.
+    tag: String,
+    /// Complete checkpoints in the folder, oldest first.
+    earlier: Vec<String>,
+    /// Unfinished ones that a killed run has left, and that were removed.
+    removed: u64,
 }
 
 /// The files that a run reads.
@@ -101,11 +126,11 @@ impl Run {
         let format = support::format(&self.workload, self.plan.semantics)?;
         let element = support::element(&self.workload)?;
         let earlier = Earlier::Unknown;
-        let mut prepared = PreparedRun { run: self, format, element, found: None, earlier };
+        let mut prepared =
+            PreparedRun { run: self, format, element, found: None, earlier, saves: None };
         let workflow = &prepared.run.workload.workflow;
-        let checkpoints = &prepared.run.checkpoints;
-        if workflow.checkpoint && checkpoints.kind("")? == Some(Kind::File) {
-            return Err(BenchError::NotAFolder { folder: checkpoints.locate("") });
+        if workflow.checkpoint {
+            prepared.saves = Some(prepared.run.look_at_checkpoints()?);
         }
         if workflow.generate_data {
             let generator = prepared.generator();
@@ -125,6 +150,43 @@ impl Run {
         prepared.run.team.share_stop(&prepared.run.stop);
         prepared.run.team.max(0)?;
         Ok(prepared)
+    }
+
+    /// Checks that checkpoints can be saved, and that those which are only read are there.
+    fn look_at_checkpoints(&self) -> Result<Saves, BenchError> {
+        let (store, checkpoint) = (&*self.checkpoints, &self.workload.checkpoint);
+        let layout = CheckpointPlan::new(&self.workload, self.plan.ranks)?.into_layout();
+        if store.kind("")? == Some(Kind::File) {
+            return Err(BenchError::NotAFolder { folder: store.locate("") });
+        }
+        let news = wire::decide(&self.team, || {
+            let removed = store.remove_stale("")?;
+            let earlier = feedline_checkpoint::complete(store)?;
+            let earlier: Vec<String> = earlier.into_iter().map(|(name, _)| name).collect();
+            let writes = match self.workload.checkpoint_only() {
+                true => checkpoint.num_checkpoints_write.unwrap_or(0),
+                false => 1,
+            };
+            let names = |count| (1..=count).map(|step| Label { epoch: 1, step }.name());
+            let new = names(writes).filter(|name| !earlier.contains(name)).count() as u64;
+            // One that takes the place of another stands beside it until it is complete.
+            let most = checkpoint.keep_last.map_or(new, |keep| new.min(keep)) + 1;
+            let needed = layout.total().bytes.total().saturating_mul(most.min(writes));
+            if let Some(free) = store.free_bytes("")?.filter(|&free| free < needed) {
+                let folder = store.locate("");
+                return Err(BenchError::NoRoomToSave { folder, needed, free });
+            }
+            if self.workload.checkpoint_only() && writes == 0 {
+                let (wanted, found) =
+                    (checkpoint.num_checkpoints_read.unwrap_or(0), earlier.len() as u64);
+                if found < wanted {
+                    let folder = store.locate("");
+                    return Err(BenchError::FewCheckpoints { folder, wanted, found });
+                }
+            }
+            Ok(SaveNews { tag: Draft::tag(), earlier, removed })
+        })?;
+        Ok(Saves { layout, news })
     }
 
     /// Removes the data set if this run made it, or what was missing of it, and was told not to keep
@@ -245,7 +307,12 @@ impl PreparedRun {
                 journal.plain(Level::Warning, &notice);
                 self.run.warnings.push(notice);
             }
-            ranks = self.run.train(Arc::clone(&self.format), found, journal, out)?;
+            let saves = self.saves.take();
+            ranks = self.run.train(Arc::clone(&self.format), found, saves, (journal, out))?;
+        } else if let Some(saves) = self.saves.take()
+            && self.run.workload.checkpoint_only()
+        {
+            ranks = self.run.checkpoint(saves, journal, out)?;
         }
         Ok((generated, ranks))
     }
@@ -337,8 +404,8 @@ impl Run {
         &mut self,
         format: Arc<dyn Format>,
         found: Found,
-        journal: &Journal,
-        out: &Path,
+        saves: Option<Saves>,
+        (journal, out): (&Journal, &Path),
     ) -> Result<Vec<RankOutcome>, BenchError> {
         for notice in
             [&found.train].into_iter().chain(&found.eval).filter_map(|f| f.notice.as_ref())
@@ -353,23 +420,63 @@ impl Run {
         };
         let train_data = data_set(&found.train, &self.plan.train_files);
         let eval_data = found.eval.map(|found| data_set(&found, &self.plan.eval_files));
-        if self.workload.workflow.checkpoint {
-            self.checkpoints.make_folder("")?;
-        }
+        let saves = saves.map(|saves| self.save_job(saves, journal)).transpose()?;
         let job = Job {
             clock: &self.clock,
             plan: &self.plan,
             workload: &self.workload,
             train_data,
             eval_data,
-            checkpoints: &*self.checkpoints,
             cache: self.cache,
             seed: self.seed(),
             stop: Arc::clone(&self.stop),
             journal,
             observer: &*self.observer,
         };
-        on_ranks(&job, &self.team, out)
+        self.on_ranks(saves.as_ref(), |rank| {
+            let log = step_log(out, rank)?;
+            with_saver(saves.as_ref(), rank, |saver| Trainer::new(&job, rank, log, saver).run())
+        })
+    }
+
+    /// Saves and loads checkpoints and does nothing else.
+    fn checkpoint(
+        &self,
+        saves: Saves,
+        journal: &Journal,
+        out: &Path,
+    ) -> Result<Vec<RankOutcome>, BenchError> {
+        let job = self.save_job(saves, journal)?;
+        let observer = &*self.observer;
+        self.on_ranks(Some(&job), |rank| {
+            let log = step_log(out, rank)?;
+            with_saver(Some(&job), rank, |saver| {
+                let saver = saver.expect("there is a job for it");
+                CheckpointPhase { job: &job, ranks: rank, journal, observer }.run(saver, log)
+            })
+        })
+    }
+
+    fn save_job(&self, saves: Saves, journal: &Journal) -> Result<SaveJob<'_>, BenchError> {
+        let Saves { layout, news: SaveNews { tag, earlier, removed } } = saves;
+        if removed > 0 {
+            journal.output(&format!(
+                "Removed {removed} unfinished checkpoint(s) of a run that was killed"
+            ));
+        }
+        self.checkpoints.make_folder("")?;
+        let total = layout.total().bytes;
+        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+        journal.output(&format!("Model size: {:.6} GB", gib(total.blob + total.layers)));
+        journal.output(&format!("Optimizer state size: {:.6} GB", gib(total.optimizer)));
+        journal.output(&format!("Total checkpoint size: {:.6} GB", gib(total.total())));
+        Ok(SaveJob::new(
+            &self.clock,
+            Arc::clone(&self.checkpoints),
+            &self.workload,
+            Settled { layout, tag, earlier, drop_cache: self.drop_before_load },
+            Arc::clone(&self.stop),
+        ))
     }
 
     /// `random` draws a new order every run, everything else follows the workload's seed.
@@ -435,18 +542,37 @@ fn chain(error: &dyn std::error::Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Trains on every rank of this process. The error of the rank that failed first is the run's error.
-fn on_ranks(job: &Job<'_>, team: &Team, out: &Path) -> Result<Vec<RankOutcome>, BenchError> {
-    let ranks = team.members(job.clock);
+impl Run {
+    /// Works on every rank of this process, and tidies up behind those that failed.
+    fn on_ranks(
+        &self,
+        saves: Option<&SaveJob<'_>>,
+        work: impl Fn(&Member) -> Result<RankOutcome, BenchError> + Sync,
+    ) -> Result<Vec<RankOutcome>, BenchError> {
+        let done = on_ranks((&self.clock, &self.stop), &self.team, &work);
+        if let Some(saves) = saves {
+            saves.discard_drafts();
+        }
+        done
+    }
+}
+
+/// Works on every rank of this process. The error of the rank that failed first is the run's error.
+fn on_ranks(
+    (clock, stop): (&Clock, &AtomicBool),
+    team: &Team,
+    work: &(impl Fn(&Member) -> Result<RankOutcome, BenchError> + Sync),
+) -> Result<Vec<RankOutcome>, BenchError> {
+    let ranks = team.members(clock);
     let results = Mutex::new(Vec::new());
-    job.clock.scope(|scope| {
+    clock.scope(|scope| {
         for rank in &ranks {
             let store = |result| {
                 let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                 results.push((rank.rank(), result));
             };
             let name = format!("rank {}", rank.rank());
-            let started = scope.spawn(name.clone(), move || store(one_rank(job, rank, out)));
+            let started = scope.spawn(name.clone(), move || store(one_rank(rank, stop, work)));
             if let Err(source) = started {
                 rank.abort("no thread can be started for it");
                 store(Err(BenchError::NoThread { name, source }));
@@ -463,18 +589,23 @@ fn on_ranks(job: &Job<'_>, team: &Team, out: &Path) -> Result<Vec<RankOutcome>, 
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn one_rank(job: &Job<'_>, rank: &Member, out: &Path) -> Result<RankOutcome, BenchError> {
-    let work = AssertUnwindSafe(|| {
-        let log = StepLog::create(out, rank.rank())
-            .map_err(|source| BenchError::Output { file: out.display().to_string(), source })?;
-        Trainer::new(job, rank, log).run()
-    });
+fn step_log(out: &Path, rank: &Member) -> Result<StepLog, BenchError> {
+    StepLog::create(out, rank.rank())
+        .map_err(|source| BenchError::Output { file: out.display().to_string(), source })
+}
+
+fn one_rank(
+    rank: &Member,
+    stop: &AtomicBool,
+    work: &impl Fn(&Member) -> Result<RankOutcome, BenchError>,
+) -> Result<RankOutcome, BenchError> {
     // A rank that panics must end the others too, which would wait for it at the next barrier.
-    let result = catch_unwind(work).unwrap_or(Err(BenchError::RankPanicked { rank: rank.rank() }));
+    let result = catch_unwind(AssertUnwindSafe(|| work(rank)));
+    let result = result.unwrap_or(Err(BenchError::RankPanicked { rank: rank.rank() }));
     if let Err(error) = &result {
         rank.abort(&error.to_string());
         // Readers, sleeps and evaluations of the other ranks have no meeting to hear of it in.
-        job.stop.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
     }
     result
 }

@@ -4,8 +4,9 @@
 //! does not exist (no evaluation, too few steps) is `None` here and `null` in JSON, never NaN (Q29).
 
 use crate::metrics::{Split, StrictTally, mean_and_stdev, strict_throughput, weighted_by_steps};
-use crate::outcome::{BlockOutcome, EpochOutcome, Outcome};
+use crate::outcome::{BlockOutcome, Direction, EpochOutcome, Outcome};
 use crate::plan::Semantics;
+use crate::transfers::Transfers;
 
 /// DLIO's numbers for training or evaluation, one value an epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,17 +27,6 @@ impl Series {
     pub fn samples_per_s(&self) -> Option<(f64, f64)> {
         mean_and_stdev(&self.throughput.iter().copied().flatten().collect::<Vec<_>>())
     }
-}
-
-/// DLIO's checkpoint numbers: rank 0's clock, every rank's bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Saves {
-    /// Mean and standard deviation of the seconds a save took.
-    pub seconds: (f64, f64),
-    /// Mean and standard deviation of GiB a second.
-    pub gib_per_s: (f64, f64),
-    /// GiB of the last checkpoint, all ranks.
-    pub size_gib: f64,
 }
 
 /// The strict numbers.
@@ -67,8 +57,10 @@ pub struct Summary {
     pub train: Option<Series>,
     /// DLIO's evaluation numbers.
     pub eval: Option<Series>,
-    /// DLIO's checkpoint numbers.
-    pub saves: Option<Saves>,
+    /// Checkpoints that were saved.
+    pub saves: Option<Transfers>,
+    /// Checkpoints that were loaded.
+    pub loads: Option<Transfers>,
     /// The strict numbers.
     pub strict: Strict,
     /// Seconds from the first epoch's begin until the first and the last rank's own work was done.
@@ -84,7 +76,8 @@ impl Summary {
         Self {
             train: trained.then(|| train_series(outcome)),
             eval: (trained && outcome.plan.eval.is_some()).then(|| eval_series(outcome)),
-            saves: saves(outcome),
+            saves: Transfers::new(outcome, Direction::Save),
+            loads: Transfers::new(outcome, Direction::Load),
             strict: strict(outcome),
             rank_done_s: rank_done_s(outcome),
             cached_share: epochs(outcome, cached_share),
@@ -162,31 +155,6 @@ fn eval_series(outcome: &Outcome) -> Series {
         }),
         throughput: each(&|ranks| ranks.iter().map(|block| rate(block)).sum()),
     }
-}
-
-fn saves(outcome: &Outcome) -> Option<Saves> {
-    let size_gib = |epoch: usize, save: usize| {
-        let of_rank = |rank: &crate::outcome::RankOutcome| {
-            rank.epochs.get(epoch)?.checkpoints.get(save).map(|save| save.bytes)
-        };
-        outcome.ranks.iter().filter_map(of_rank).sum::<u64>() as f64 / f64::from(1 << 30)
-    };
-    let (mut seconds, mut rates, mut last) = (Vec::new(), Vec::new(), 0.0);
-    for (e, epoch) in outcome.ranks.first()?.epochs.iter().enumerate() {
-        for (s, save) in epoch.checkpoints.iter().enumerate() {
-            let took = save.end.seconds_since(&save.start);
-            last = size_gib(e, s);
-            seconds.push(took);
-            if took > 0.0 {
-                rates.push(last / took);
-            }
-        }
-    }
-    Some(Saves {
-        seconds: mean_and_stdev(&seconds)?,
-        gib_per_s: mean_and_stdev(&rates).unwrap_or((0.0, 0.0)),
-        size_gib: last,
-    })
 }
 
 fn strict(outcome: &Outcome) -> Strict {

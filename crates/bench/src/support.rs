@@ -26,24 +26,12 @@ pub(crate) fn format(
 ) -> Result<Arc<dyn Format>, BenchError> {
     let reader = &workload.reader;
     let storage = workload.storage.storage_type;
-    let model = &workload.model;
     let refused = [
         (
             storage == StorageType::Aistore,
             format!("`storage.storage_type: {}`", storage.as_str()),
             "AIStore speaks S3: use `storage.storage_type: s3` and its address with `/s3` as \
              `storage.storage_options.endpoint_url`",
-        ),
-        (
-            workload.checkpoint_only(),
-            "a checkpoint-only workload".to_owned(),
-            "a run has to train or to generate data",
-        ),
-        (
-            workload.workflow.checkpoint && (model.num_layers.is_some() || model.is_transformer()),
-            "`workflow.checkpoint` for a model with layers".to_owned(),
-            "only models given as `model.model_size_bytes` are checkpointed; \
-             add --set workflow.checkpoint=false",
         ),
         (
             workload.workflow.train

@@ -8,11 +8,10 @@ use feedline_loader::{
     Batches, DataSet, Delivered, EpochOrder, EpochShare, LoadError, Loader, Preprocess,
 };
 use feedline_ranks::Ranks;
-use feedline_store::{Store, Tally};
 use feedline_workload::{TimeSpec, Workload};
 
 use crate::cache::{self, CachePolicy, Share};
-use crate::checkpoint::{Checkpointer, Schedule};
+use crate::checkpoint_phase::number_behind;
 use crate::durations::Durations;
 use crate::error::BenchError;
 use crate::host::Host;
@@ -21,9 +20,13 @@ use crate::metrics::{BlockTally, Step, Window};
 use crate::moment::Moment;
 use crate::narrator::{Narrator, Progress};
 use crate::observer::{Observer, Pass};
-use crate::outcome::{BlockOutcome, CheckpointOutcome, EpochOutcome, RankOutcome};
+use crate::outcome::{
+    BlockOutcome, CheckpointOutcome, Direction, EpochOutcome, RankOutcome, SavingTally,
+};
 use crate::plan::{PhasePlan, Plan, Semantics};
 use crate::reading::LoaderPlan;
+use crate::saver::{Label, Saver};
+use crate::schedule::Schedule;
 use crate::steplog::StepLog;
 
 /// Separates the random streams of compute, evaluation and preprocessing times.
@@ -45,7 +48,6 @@ pub(crate) struct Job<'a> {
     pub(crate) workload: &'a Workload,
     pub(crate) train_data: DataSet,
     pub(crate) eval_data: Option<DataSet>,
-    pub(crate) checkpoints: &'a dyn Store,
     pub(crate) cache: CachePolicy,
     pub(crate) seed: u64,
     pub(crate) stop: Arc<AtomicBool>,
@@ -60,8 +62,14 @@ pub(crate) struct Trainer<'a> {
     phase: PhasePlan,
     compute: Durations,
     eval_compute: Durations,
-    checkpointer: Checkpointer<'a>,
+    /// If it saves checkpoints.
+    saver: Option<Saver<'a>>,
+    saving: SavingTally,
     schedule: Schedule,
+    /// Steps of the whole run.
+    steps_done: u64,
+    /// Time of those.
+    steps_ns: u64,
     log: StepLog,
     narrator: Narrator<'a>,
     steps_left: Option<u64>,
@@ -88,7 +96,12 @@ impl Running {
 }
 
 impl<'a> Trainer<'a> {
-    pub(crate) fn new(job: &'a Job<'a>, ranks: &'a dyn Ranks, log: StepLog) -> Self {
+    pub(crate) fn new(
+        job: &'a Job<'a>,
+        ranks: &'a dyn Ranks,
+        log: StepLog,
+        saver: Option<Saver<'a>>,
+    ) -> Self {
         let (workload, rank) = (job.workload, u64::from(ranks.rank()));
         let draws = |spec: &TimeSpec, stream| Durations::new(spec, job.seed, stream + rank);
         Self {
@@ -97,7 +110,10 @@ impl<'a> Trainer<'a> {
             phase: job.plan.train.expect("a run that trains has a training plan"),
             compute: draws(&workload.train.computation_time, COMPUTE_STREAM),
             eval_compute: draws(&workload.evaluation.eval_time, EVAL_STREAM),
-            checkpointer: Checkpointer::new(workload, job.checkpoints, ranks.rank()),
+            saver,
+            saving: SavingTally::default(),
+            steps_done: 0,
+            steps_ns: 0,
             schedule: Schedule::new(workload),
             log,
             narrator: Narrator::new(job, ranks),
@@ -112,17 +128,25 @@ impl<'a> Trainer<'a> {
         let mut loader = self.loader(reading.train, &self.job.train_data);
         let eval = self.job.plan.eval.and(self.job.eval_data.as_ref());
         let mut eval_loader = eval.map(|data| self.loader(reading.eval, data));
-        let mut epochs = Vec::new();
+        let mut epochs: Vec<EpochOutcome> = Vec::new();
+        if let Some(saver) = &mut self.saver {
+            saver.begin();
+        }
         for number in 1..=self.job.workload.train.epochs {
             if self.agree_to_stop()? || self.steps_left == Some(0) {
                 break;
             }
             epochs.push(self.epoch(number, &mut loader, eval_loader.as_mut())?);
         }
+        let ended = self.drain()?;
+        if let Some(last) = epochs.last_mut() {
+            self.list(last.number, &mut last.checkpoints, ended);
+        }
         Ok(RankOutcome {
             epochs,
             meter: loader.meter(),
             done_ns: self.done_ns,
+            saving: self.saving,
             steps: self.log.finish().map_err(spool_error)?,
         })
     }
@@ -168,11 +192,12 @@ impl<'a> Trainer<'a> {
         let start = Moment::now(self.job.clock);
         self.narrator.epoch_begins(number, steps);
         let mut running = self.train(number, steps, loader)?;
-        self.ranks.barrier()?;
+        // All ranks save or none does.
+        let stop = self.agree_to_stop()?;
         if let Some(left) = &mut self.steps_left {
             *left -= running.steps();
         }
-        if self.schedule.due_after_epoch(number) && !self.stopping() {
+        if self.schedule.due_after_epoch(number) && !stop {
             let label = match self.job.plan.semantics {
                 Semantics::Feedline => running.steps(),
                 Semantics::Dlio => steps + 1, // Q41
@@ -263,10 +288,11 @@ impl<'a> Trainer<'a> {
             let stop = news == STOP;
             step.peers_ns = self.job.clock.now() - before;
             self.record(&step, &batch, running)?;
+            self.poll(epoch, running)?;
             let number = running.steps();
             self.narrator.step(Pass::Training, epoch, steps, &running.progress);
             self.narrator.step_details(number, &step, batch.samples);
-            if self.schedule.due_after_step(number) && !stop {
+            if self.schedule.due_after_step(number, self.steps_done) && !stop {
                 self.close_block(epoch, running);
                 self.save(epoch, number, running)?;
                 if self.job.plan.semantics == Semantics::Feedline {
@@ -305,6 +331,7 @@ impl<'a> Trainer<'a> {
         batch: &Delivered,
         running: &mut Running,
     ) -> Result<(), BenchError> {
+        self.count(step, running.steps() == 0);
         running.tally.add(step, &running.window);
         running.progress.add(step, batch, &running.window);
         self.log.add(step).map_err(spool_error)
@@ -347,21 +374,67 @@ impl<'a> Trainer<'a> {
     }
 
     fn save(&mut self, epoch: u32, step: u64, running: &mut Running) -> Result<(), BenchError> {
-        let number = running.checkpoints.len() as u32 + 1;
+        let Some(saver) = &mut self.saver else { return Ok(()) };
+        let number = number_behind(&running.checkpoints, Direction::Save);
         self.narrator.checkpoint_begins(number, step, epoch);
-        let start = Moment::now(self.job.clock);
-        let before = Tally::of_thread();
-        let bytes = match self.checkpointer.save(epoch, step) {
-            // Cut short, it is no checkpoint.
-            Err(_) if self.stopping() => return Ok(()),
-            saved => saved?,
-        };
-        let Tally { requests, retries } = Tally::of_thread() - before;
-        let end = Moment::now(self.job.clock);
-        let saved = CheckpointOutcome { number, start, end, bytes, requests, retries };
-        self.narrator.checkpoint_ends(epoch, &saved);
-        running.checkpoints.push(saved);
+        let begin = self.job.clock.now();
+        let ended = saver.save(Label { epoch, step }, self.steps_done)?;
+        let pause_ns = self.job.clock.now() - begin;
+        self.list(epoch, &mut running.checkpoints, ended);
+        let mean_step_ns = self.steps_ns as f64 / self.steps_done.max(1) as f64;
+        if let Some(steps) = self.schedule.steps_for(pause_ns, mean_step_ns) {
+            // The rank that waited longest speaks for all.
+            let steps = self.ranks.max(steps)?;
+            self.schedule.put_off(self.steps_done + steps);
+        }
         Ok(())
+    }
+
+    /// Counts a step, and whether a save went on meanwhile.
+    fn count(&mut self, step: &Step, first_of_epoch: bool) {
+        let took_ns = step.proc_ns + step.peers_ns;
+        self.steps_done += 1;
+        self.steps_ns += took_ns;
+        // The first step of an epoch waits for a pipeline that is empty.
+        if first_of_epoch {
+            return;
+        }
+        let tally = &mut self.saving;
+        let (steps, ns) = match self.saver.as_ref().is_some_and(Saver::is_saving) {
+            true => (&mut tally.steps_while_saving, &mut tally.while_saving_ns),
+            false => (&mut tally.steps_alone, &mut tally.alone_ns),
+        };
+        *steps += 1;
+        *ns += took_ns;
+    }
+
+    /// Between two steps: completes a save that has gone on behind their back.
+    fn poll(&mut self, epoch: u32, running: &mut Running) -> Result<(), BenchError> {
+        let Some(saver) = &mut self.saver else { return Ok(()) };
+        let ended = saver.poll(self.steps_done)?;
+        self.list(epoch, &mut running.checkpoints, ended.into_iter().collect());
+        Ok(())
+    }
+
+    /// Waits for saves that are going on.
+    fn drain(&mut self) -> Result<Vec<CheckpointOutcome>, BenchError> {
+        let Some(saver) = &mut self.saver else { return Ok(Vec::new()) };
+        let begin = self.job.clock.now();
+        let ended = saver.drain(self.steps_done)?;
+        self.saving.drain_ns = self.job.clock.now() - begin;
+        let known = saver.tally();
+        self.saving.unsaved_steps = known.unsaved_steps;
+        self.saving.unsaved_ns = known.unsaved_ns;
+        self.saving.pool_bytes = known.pool_bytes;
+        Ok(ended)
+    }
+
+    fn list(&self, epoch: u32, all: &mut Vec<CheckpointOutcome>, ended: Vec<CheckpointOutcome>) {
+        for mut outcome in ended {
+            outcome.number = number_behind(all, outcome.direction);
+            self.narrator.checkpoint_ends(epoch, &outcome);
+            all.push(outcome);
+        }
     }
 
     fn eval_is_due(&self, epoch: u32) -> bool {

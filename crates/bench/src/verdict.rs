@@ -219,7 +219,8 @@ impl Report {
             cautions,
             next_step: match outcome.interrupted {
                 true => "let it run to its end for numbers that can be compared".into(),
-                false => next_step(&verdict, setting, cached),
+                false => after_checkpoints(workload, summary)
+                    .unwrap_or_else(|| next_step(&verdict, setting, cached)),
             },
         }
     }
@@ -238,6 +239,30 @@ pub struct Setting {
     pub odirect: bool,
     /// What happens to the page cache before each epoch.
     pub cache: CachePolicy,
+}
+
+/// The next thing to try after a run that only checkpointed.
+fn after_checkpoints(workload: &Workload, summary: &Summary) -> Option<String> {
+    if summary.train.is_some() {
+        return None;
+    }
+    let files = |direction| {
+        format!("see how single files fared: `feedline explain checkpoints.{direction}.files`")
+    };
+    match (&summary.saves, &summary.loads) {
+        (Some(_), _) if !workload.checkpoint.fsync => Some(
+            "make sure that what counts as saved is on the device: --set checkpoint.fsync=true"
+                .into(),
+        ),
+        (Some(_), None) => Some(
+            "load them too: --set checkpoint.num_checkpoints_write=0 \
+             --set checkpoint.num_checkpoints_read=N"
+                .into(),
+        ),
+        (Some(_), Some(_)) => Some(files("save")),
+        (None, Some(_)) => Some(files("load")),
+        (None, None) => None,
+    }
 }
 
 /// The one next thing to try, as a sentence.
@@ -360,6 +385,7 @@ mod tests {
             train: Some(Series { au_percent: vec![Some(au)], throughput: vec![None] }),
             eval: None,
             saves: None,
+            loads: None,
             strict: Strict {
                 au_percent: Some(strict_au),
                 asked_ns: split.compute_ns,

@@ -9,7 +9,7 @@ use feedline_bench::{
     Semantics, Silent, Summary, Team, discover, results,
 };
 use feedline_clock::Clock;
-use feedline_store::{Durability, Failing, Memory, Op, Store, StoreError, Upload, Wrapper};
+use feedline_store::{Durability, Entry, Failing, Memory, Op, Store, StoreError, Upload, Wrapper};
 use feedline_workload::{DataLoader, Format, Framework, Workload};
 
 const ENOSPC: i32 = 28;
@@ -35,6 +35,7 @@ fn run_on(workload: &Workload, data: Arc<dyn Store>, semantics: Semantics) -> Ru
         checkpoints: Arc::new(Memory::new(Clock::real())),
         stop: Arc::default(),
         cache: CachePolicy::Keep,
+        drop_before_load: true,
         listing: Listing::Look,
         observer: Arc::new(Silent),
         log_level: Level::Output,
@@ -345,6 +346,6 @@ fn q1_a_checkpoint_with_fsync_is_published_durably() {
         let out = tempfile::tempdir().unwrap();
         let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
         run.prepare().unwrap().execute(&folder).unwrap();
-        assert_eq!(*asked.lock().unwrap(), [expected]);
+        assert_eq!(*asked.lock().unwrap(), [expected; 2]);
     }
 }

@@ -46,6 +46,7 @@ fn run_on(workload: &Workload, ranks: u32, clock: Clock, store: Memory) -> (Outc
         checkpoints: Arc::new(Memory::new(clock)),
         stop: Arc::default(),
         cache: CachePolicy::Keep,
+        drop_before_load: true,
         listing: Listing::Look,
         observer: Arc::new(Silent),
         log_level: Level::Error,

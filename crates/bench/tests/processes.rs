@@ -95,6 +95,7 @@ impl World {
             checkpoints: Arc::clone(&self.checkpoints),
             stop: Arc::default(),
             cache: CachePolicy::Keep,
+            drop_before_load: true,
             listing: Listing::Look,
             observer: Arc::new(Silent),
             log_level: Level::Output,
@@ -154,7 +155,7 @@ fn checkpoints_are_those_of_all_ranks() {
         assert!(world.run(nodes).into_iter().all(|result| result.is_ok()));
         for (epoch, rank) in [(1, 0), (1, 3), (2, 1), (2, 2)] {
             let key = format!("global_epoch{epoch}_step4/model_states-{rank}.pt");
-            assert_eq!(world.checkpoints.open(&key).unwrap().len().unwrap(), 10_240, "{key}");
+            assert_eq!(world.checkpoints.open(&key).unwrap().len().unwrap(), 11_817, "{key}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use feedline_formats::DecodeError;
 use feedline_store::StoreError;
 
 /// Why a file is not a checkpoint that can be read.
@@ -24,7 +25,96 @@ pub enum ContainerError {
         /// What of it.
         what: String,
     },
+    /// What describes the tensors would take more memory than it may.
+    #[error("{container} file: {what} of {needed} bytes, the limit is {limit}")]
+    TooMuch {
+        /// The format.
+        container: &'static str,
+        /// What is so large.
+        what: &'static str,
+        /// Bytes it would take.
+        needed: u64,
+        /// Bytes it may take.
+        limit: u64,
+    },
+    /// The header of a safetensors file is wrong.
+    #[error(transparent)]
+    Header(#[from] DecodeError),
     /// The storage failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Why a checkpoint could not be saved or loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The storage failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file is not what its name says.
+    #[error("cannot read {file}")]
+    Container {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        source: ContainerError,
+    },
+    /// A tensor is not in its file, or is not as the model says.
+    #[error("{file}: tensor {tensor}: expected {expected}, found {found}")]
+    Tensor {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// What the model says.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// A byte is not the one that was saved.
+    #[error("{file}: tensor {tensor} is not what was saved, from somewhere behind its byte {at}")]
+    Differs {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// Where the stretch with the difference begins.
+        at: u64,
+    },
+    /// A folder holds no checkpoint that was completed.
+    #[error("{folder} holds no complete checkpoint")]
+    Incomplete {
+        /// The folder.
+        folder: String,
+    },
+    /// A checkpoint's own description cannot be read.
+    #[error("{file} does not describe a checkpoint: {why}")]
+    Description {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The checkpoint was made for other ranks, in a container whose files cannot be cut anew.
+    #[error("{folder} was saved by {saved} ranks as {container}, and cannot be loaded by {ranks}")]
+    Ranks {
+        /// The folder.
+        folder: String,
+        /// Ranks that saved it.
+        saved: u32,
+        /// Ranks that want it.
+        ranks: u32,
+        /// Its container.
+        container: String,
+    },
+    /// The system gave no thread.
+    #[error("cannot start a thread")]
+    Thread {
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// Somebody asked to stop.
+    #[error("stopped")]
+    Stopped,
 }

@@ -10,9 +10,41 @@ mod dtype;
 mod error;
 mod tensor;
 
+mod model;
+
+mod geometry;
+mod layout_error;
+
+mod layout;
+
 mod container;
 
-pub use container::{Body, Container, Found, Hole, Image, Part};
+mod contents;
+mod pool;
+mod rank_files;
+mod save;
+mod writing;
+
+mod load;
+mod load_dcp;
+
+mod folder;
+
+pub use container::{
+    Body, CONTAINERS, Container, Dcp, DcpChunk, DcpFile, DcpIndex, DcpTensor, Found, Hole, Image,
+    Part, Raw, Safetensors, Torch, dcp_metadata, find, find_dcp_chunk, read_dcp_metadata,
+};
+pub use contents::{Contents, Discard, Held, Sink, Slot, Source, Values};
 pub use dtype::DType;
-pub use error::ContainerError;
+pub use error::{CheckpointError, ContainerError};
+pub use folder::{DESCRIPTION_NAME, Description, Draft, complete, remove, write_small};
+pub use geometry::{Geometry, Place};
+pub use layout::{Amount, Layout, RankGroup, StateBytes};
+pub use layout_error::LayoutError;
+pub use load::{LoadExtent, LoadFile, LoadPlan};
+pub use load_dcp::DCP_METADATA_NAME;
+pub use model::{Layers, Model, Optimizer, Parallelism, Transformer};
+pub use pool::Pool;
+pub use rank_files::rank_files;
+pub use save::{Background, Engine, RankFile, Saved, SavedFile, Ticket};
 pub use tensor::{FileSpec, Share, StateKind, Tensor};

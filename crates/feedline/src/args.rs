@@ -21,6 +21,8 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Say how many accelerators this client could feed if its storage were infinitely fast
     Ceiling(CeilingArgs),
+    /// Say which rank of a model would save what: files, bytes, memory. Nothing is written
+    PlanCheckpoint(PlanCheckpointArgs),
     /// List the shipped workloads, or print one
     Workloads {
         /// Print this workload's YAML
@@ -56,6 +58,38 @@ pub(crate) struct CeilingArgs {
     #[arg(value_name = "WORKLOAD | OVERRIDE", required = true)]
     pub(crate) words: Vec<String>,
     /// Set a key of the workload, e.g. reader.read_threads=8; may be repeated
+    #[arg(short, long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// A folder with workload/NAME.yaml files, searched after the shipped workloads
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config_dir: Option<PathBuf>,
+    /// Print one JSON object instead of the screen
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const PLAN_CHECKPOINT_EXAMPLES: &str = "\
+Examples:
+  feedline plan-checkpoint llama_405b
+  feedline plan-checkpoint llama_70b -n 128 --set model.parallelism.zero_stage=2
+  feedline plan-checkpoint llama_8b_zero3 -n 2 --set checkpoint.mode=subset \\
+      --set model.parallelism.data=1024
+
+No tensor is made: a model of a trillion parameters takes as long as a small one.";
+
+/// Arguments of `feedline plan-checkpoint`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = PLAN_CHECKPOINT_EXAMPLES)]
+pub(crate) struct PlanCheckpointArgs {
+    /// A shipped workload or a YAML file, then overrides in Hydra's grammar
+    #[arg(value_name = "WORKLOAD | OVERRIDE", required = true)]
+    pub(crate) words: Vec<String>,
+    /// Ranks of the job [default: those that a shipped workload is known for, if they fit; else those
+    /// of one copy of the model, tensor x pipeline]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) ranks: Option<u32>,
+    /// Set a key of the workload, e.g. model.parallelism.tensor=8; may be repeated
     #[arg(short, long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// A folder with workload/NAME.yaml files, searched after the shipped workloads

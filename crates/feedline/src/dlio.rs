@@ -79,6 +79,7 @@ fn run(args: &[String], job: &Job) -> anyhow::Result<u8> {
         accelerators: accelerators()?.unwrap_or(job.processes()),
         as_dlio: false,
         cache: CachePolicy::Keep,
+        drop_before_load: false,
         seed: run::random_seed()?,
         store_limit: None,
         store_faults: Vec::new(),

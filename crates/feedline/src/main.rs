@@ -12,6 +12,7 @@ mod job;
 mod launcher;
 mod order;
 mod place;
+mod plan_checkpoint;
 mod progress;
 mod quick;
 mod request;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         )),
         Command::Verify(verify) => verify::main(&verify),
         Command::Ceiling(args) => ceiling::main(&args),
+        Command::PlanCheckpoint(args) => plan_checkpoint::main(&args),
         Command::Workloads { name } => show::workloads(name.as_deref()),
         Command::Explain { metric } => show::explain(metric.as_deref()),
         Command::Reference { page } => show::reference(page),

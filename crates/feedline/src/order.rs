@@ -23,6 +23,8 @@ pub(crate) struct Order {
     pub(crate) accelerators: u32,
     pub(crate) as_dlio: bool,
     pub(crate) cache: CachePolicy,
+    /// Whether checkpoints are dropped from the page cache before they are loaded.
+    pub(crate) drop_before_load: bool,
     /// Seed of shuffles whose mode is `random` (Q38).
     pub(crate) seed: u64,
     /// As the user wrote them.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use feedline_bench::BenchError;
 use feedline_store::{Mode, Posix, Remote, RemoteOptions, Store};
-use feedline_workload::{IoEngine, Root, Storage, Workload};
+use feedline_workload::{DirectIo, IoEngine, Root, Storage, Workload};
 
 use crate::failure;
 use crate::request::Request;
@@ -63,7 +63,19 @@ pub(crate) fn checkpoints(
     workload: &Workload,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Arc<dyn Store>> {
-    of(&workload.checkpoint_root(), &options(&workload.storage, stop))
+    match workload.checkpoint_root() {
+        Root::Url(url) => remote(&url, &options(&workload.storage, stop)),
+        Root::Path(path) => {
+            let path = checked(path)?;
+            let direct = Posix::new(&path, Mode::Direct);
+            let mode = match workload.checkpoint.odirect {
+                DirectIo::On => Mode::Direct,
+                DirectIo::Auto if direct.takes_direct().map_err(BenchError::Store)? => Mode::Direct,
+                DirectIo::Auto | DirectIo::Off => Mode::Buffered,
+            };
+            Ok(Arc::new(Posix::new(path, mode)))
+        }
+    }
 }
 
 /// A place that no workload says anything about.

@@ -39,6 +39,7 @@ pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
         accelerators: args.accelerators.unwrap_or(job.processes()),
         as_dlio: args.as_dlio,
         cache: cache_policy(args),
+        drop_before_load: args.cache != Some(Cache::Keep),
         seed: random_seed()?,
         store_limit: args.store_limit.clone(),
         store_faults: args.store_fault.clone(),
@@ -295,6 +296,7 @@ pub(crate) fn build(
         checkpoints: storage.wrap(place::checkpoints(&request.workload, &stop)?),
         stop,
         cache: order.cache,
+        drop_before_load: order.drop_before_load,
         listing: match request.workload.dataset.skip_listing {
             true => Listing::Trust,
             false => Listing::Look,

@@ -25,7 +25,7 @@ mod npy_header;
 mod npz;
 mod parquet;
 mod png;
-mod safetensors;
+pub mod safetensors;
 mod synthetic;
 mod tar;
 mod tfrecord;

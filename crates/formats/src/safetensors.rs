@@ -16,7 +16,7 @@ use crate::{
     OptionError, Options, SampleRead, Scratch, Sink, Source, Stretch,
 };
 
-mod header;
+pub mod header;
 
 use header::{LENGTH_BYTES, Tensor};
 
@@ -121,9 +121,14 @@ impl Layout {
         let labels_first = !matches!(file.element, Element::Int64 | Element::UInt64);
         let (x_at, y_at) = if labels_first { (labels, 0) } else { (0, samples) };
         let shape: Vec<u64> = [file.samples].into_iter().chain(file.dims.iter().copied()).collect();
-        let x = header::entry("x", file.element, &shape, x_at..x_at + samples);
-        let y = header::entry("y", Element::Int64, &[file.samples], y_at..y_at + labels);
-        let header = header::build(if labels_first { [y, x] } else { [x, y] });
+        let x = header::entry("x", header::type_name(file.element), &shape, x_at..x_at + samples);
+        let y = header::entry(
+            "y",
+            header::type_name(Element::Int64),
+            &[file.samples],
+            y_at..y_at + labels,
+        );
+        let header = header::build(&if labels_first { [y, x] } else { [x, y] });
         let size = data.checked_add(header.len() as u64)?;
         Some(Layout { header, samples, labels, labels_first, size })
     }

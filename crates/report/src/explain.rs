@@ -6,7 +6,8 @@ use crate::style::{Ink, Style};
 use crate::wrap::{joined, labelled, shorten};
 
 /// How DLIO's metrics begin; all others are Feedline's.
-const DLIO_PREFIXES: [&str; 4] = ["train_", "eval_", "save_checkpoint_", "checkpoint_"];
+const DLIO_PREFIXES: [&str; 5] =
+    ["train_", "eval_", "save_checkpoint_", "load_checkpoint_", "checkpoint_"];
 
 /// One metric in full.
 pub fn metric(explanation: &Explanation, style: Style) -> String {

@@ -1,6 +1,6 @@
 //! The first line of the last screen: the verdict.
 
-use feedline_bench::{Generated, Verdict};
+use feedline_bench::{Generated, Transfers, Verdict};
 
 use crate::shown::Shown;
 use crate::style::{Ink, Style};
@@ -60,7 +60,32 @@ fn busy(au: String, target_percent: f64) -> String {
     format!(": accelerators were busy {au} of the time, {target} wanted")
 }
 
+/// What a run that only checkpoints has come to.
+fn checkpointed(shown: &Shown<'_>) -> Option<Headline> {
+    let rate = |verb: &str, all: &Option<Transfers>| {
+        let all = all.as_ref()?;
+        let gb = units::number(all.bytes_per_s().map(|rate| rate / 1e9));
+        Some(format!("{verb} at {gb} GB/s"))
+    };
+    let (saves, loads) = (&shown.summary.saves, &shown.summary.loads);
+    let parts: Vec<_> =
+        [rate("saved", saves), rate("loaded", loads)].into_iter().flatten().collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let (word, ink) = match shown.interrupted {
+        true => ("INTERRUPTED", Ink::BoldYellow),
+        false => ("CHECKPOINTED", Ink::BoldGreen),
+    };
+    let size = units::bytes(saves.as_ref().or(loads.as_ref())?.size_gib() * (1u64 << 30) as f64);
+    let text = format!("{word}: {size} {}", parts.join(", "));
+    Some(Headline { text, marked: vec![(word, ink)] })
+}
+
 fn not_trained(shown: &Shown<'_>) -> Headline {
+    if let Some(headline) = checkpointed(shown) {
+        return headline;
+    }
     let wanted = shown.plan.train_files.total + shown.plan.eval_files.total;
     let (word, ink, rest) = match shown.generated {
         Some(made) if shown.interrupted => {

@@ -18,6 +18,7 @@ mod shown;
 pub mod screen;
 
 pub mod ceiling;
+pub mod checkpoint_plan;
 pub mod explain;
 pub mod plan;
 pub mod verify;

@@ -3,7 +3,9 @@
 //! At most 30 lines of at most 100 columns. If there is more to say, blank lines go first and then
 //! warnings, which are all in `summary.json`.
 
-use feedline_bench::{MANIFEST_NAME, Outcome, Report, Semantics, Series, Summary, Verdict};
+use feedline_bench::{
+    MANIFEST_NAME, Outcome, Report, Semantics, Series, Summary, Transfer, Transfers, Verdict,
+};
 
 use crate::shown::Shown;
 use crate::style::Style;
@@ -50,7 +52,9 @@ pub fn render(shown: &Shown<'_>, style: Style) -> String {
             altered(shown),
             page_cache(shown),
             generated(shown),
-            checkpoints(shown),
+            transfers("save", "saved", &shown.summary.saves),
+            saving(shown),
+            transfers("load", "loaded", &shown.summary.loads),
         ]),
     ];
     let after = block(vec![
@@ -76,8 +80,12 @@ fn workload(shown: &Shown<'_>) -> String {
         });
         parts.push(format!("batch {}", units::count(phase.batch)));
     }
-    let noun = format!("{} file", plan.train_files.extension);
-    parts.push(units::counted(plan.train_files.total, &noun));
+    if shown.trained() || shown.generated.is_some() {
+        let noun = format!("{} file", plan.train_files.extension);
+        parts.push(units::counted(plan.train_files.total, &noun));
+    } else {
+        parts.push(units::counted(u64::from(plan.ranks), "rank"));
+    }
     if plan.eval_files.total > 0 && (plan.eval.is_some() || shown.generated.is_some()) {
         parts.push(format!("{} for evaluation", units::count(plan.eval_files.total)));
     }
@@ -145,7 +153,7 @@ fn dlio_rates(series: &Series, shown: &Shown<'_>) -> String {
 }
 
 fn ranks_done(shown: &Shown<'_>) -> Option<(&'static str, String)> {
-    let (first, last) = shown.summary.rank_done_s?;
+    let (first, last) = shown.summary.rank_done_s.filter(|_| shown.trained())?;
     let text = if shown.interrupted {
         "n/a: stopped before the end".to_owned()
     } else {
@@ -244,18 +252,44 @@ fn generated(shown: &Shown<'_>) -> Option<(&'static str, String)> {
     Some(("generated", text))
 }
 
-fn checkpoints(shown: &Shown<'_>) -> Option<(&'static str, String)> {
-    let saves = shown.summary.saves.filter(|_| shown.checkpoints > 0)?;
-    // A save that took no time has no rate; the summary holds 0 for it.
-    let rate = Some(saves.gib_per_s.0 * GIB / 1e9).filter(|rate| *rate > 0.0);
-    let text = format!(
-        "{} of {}, {} each on average, {} GB/s",
-        units::counted(shown.checkpoints, "save"),
-        units::bytes(saves.size_gib * GIB),
-        units::duration(saves.seconds.0),
-        units::number(rate)
+fn transfers(
+    noun: &str,
+    label: &'static str,
+    all: &Option<Transfers>,
+) -> Option<(&'static str, String)> {
+    let all = all.as_ref()?;
+    let longest = all.each.iter().map(|one| one.seconds).fold(0.0, f64::max);
+    let mut text = format!(
+        "{} of {}, {} each on average, {} at most, {} GB/s",
+        units::counted(all.each.len() as u64, noun),
+        units::bytes(all.size_gib() * GIB),
+        units::duration(all.seconds().0),
+        units::duration(longest),
+        units::number(all.bytes_per_s().map(|rate| rate / 1e9)),
     );
-    Some(("checkpoints", text))
+    if let (Some(slow), Some(fast)) = (all.file_rate(0.1), all.file_rate(0.9)) {
+        let [slow, fast] = [slow, fast].map(|rate| units::number(rate / 1e6));
+        text += &format!("; files p10 {slow}, p90 {fast} MB/s");
+    }
+    if let Some(share) = all.publish_share.filter(|share| *share > 0.0) {
+        text += &format!("; {} of their time until safe", units::percent(100.0 * share));
+    }
+    Some((label, text))
+}
+
+/// What saves cost the training, if they went on beside it.
+fn saving(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let saves = shown.summary.saves.as_ref()?;
+    let most = |value: fn(&Transfer) -> f64| saves.each.iter().map(value).fold(0.0, f64::max);
+    if most(|one| one.background_seconds) == 0.0 {
+        return None;
+    }
+    let text = format!(
+        "training stood still for {} at most, {} went on in the background",
+        units::duration(most(|one| one.pause_seconds)),
+        units::duration(most(|one| one.background_seconds)),
+    );
+    Some(("async", text))
 }
 
 fn results(shown: &Shown<'_>) -> String {
@@ -263,7 +297,7 @@ fn results(shown: &Shown<'_>) -> String {
         "" => shown.out_folder,
         folder => folder,
     };
-    match shown.trained() {
+    match shown.trained() || shown.checkpointed() {
         true => format!("{folder}/summary.json and the files of each rank beside it"),
         false => format!("{folder} (log only: without training there is no summary)"),
     }
@@ -312,7 +346,7 @@ fn cut(warnings: Vec<Vec<String>>, room: usize, shown: &Shown<'_>) -> Vec<String
         lines.extend(warning);
         taken += 1;
     }
-    let place = if shown.trained() { "summary.json" } else { "the log" };
+    let place = if shown.trained() || shown.checkpointed() { "summary.json" } else { "the log" };
     let more = units::count((count - taken) as u64);
     lines.extend(match taken {
         0 => item("warnings", &format!("{more}, in {place}"), usize::MAX),

@@ -18,8 +18,6 @@ pub struct Shown<'a> {
     pub generated: Option<Generated>,
     /// What the training readers asked of the store.
     pub storage: StorageCounts,
-    /// Checkpoints that were saved.
-    pub checkpoints: u64,
     /// Things that the run found worth saying.
     pub warnings: &'a [String],
     /// True if the run was stopped before its end.
@@ -36,21 +34,21 @@ impl<'a> Shown<'a> {
         report: &'a Report,
         out_folder: &'a str,
     ) -> Self {
-        let saves = outcome
-            .ranks
-            .first()
-            .map_or(0, |rank| rank.epochs.iter().map(|epoch| epoch.checkpoints.len() as u64).sum());
         Self {
             plan: &outcome.plan,
             summary,
             report,
             generated: outcome.generated,
             storage: outcome.storage_counts(),
-            checkpoints: saves,
             warnings: &outcome.warnings,
             interrupted: outcome.interrupted,
             out_folder,
         }
+    }
+
+    /// True if checkpoints were saved or loaded.
+    pub(crate) fn checkpointed(&self) -> bool {
+        self.summary.saves.is_some() || self.summary.loads.is_some()
     }
 
     /// True if there are training numbers.

@@ -6,7 +6,7 @@
 /// Columns of the labels at the beginning of lines.
 const LABEL_COLUMNS: usize = 12;
 
-const UNITS: [&str; 19] = [
+const UNITS: [&str; 21] = [
     "%",
     "B",
     "kB",
@@ -18,6 +18,8 @@ const UNITS: [&str; 19] = [
     "MB/s",
     "GB/s",
     "MiB/s",
+    "GiB",
+    "GiB/s",
     "ns",
     "us",
     "ms",

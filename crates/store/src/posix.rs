@@ -69,6 +69,27 @@ impl Posix {
         Posix { read_bytes: read_bytes.max(1), ..self }
     }
 
+    /// Whether the file system of the root, or of the nearest folder above it, takes direct I/O.
+    /// Where nobody may write, nobody can tell, and it counts as one that does not.
+    pub fn takes_direct(&self) -> Result<bool, StoreError> {
+        let mut nearest = self.root.as_path();
+        while let (false, Some(parent)) = (nearest.exists(), nearest.parent()) {
+            nearest = parent;
+        }
+        let nearest = if nearest.as_os_str().is_empty() { Path::new(".") } else { nearest };
+        let mut options = OpenOptions::new();
+        // A file without a name, which nobody ever sees.
+        options.write(true).custom_flags(libc::O_DIRECT | libc::O_TMPFILE);
+        match options.open(nearest) {
+            Ok(_) => Ok(true),
+            Err(source) => match source.raw_os_error() {
+                Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EISDIR) => Ok(false),
+                Some(libc::EACCES | libc::EROFS | libc::ENOENT | libc::ENOTDIR) => Ok(false),
+                _ => Err(failed(Op::Inspect, nearest, source)),
+            },
+        }
+    }
+
     /// Whether reads must be whole blocks.
     pub(crate) fn is_direct(&self) -> bool {
         self.mode == Mode::Direct

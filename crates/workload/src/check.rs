@@ -5,7 +5,7 @@
 
 use crate::combination;
 use crate::error::{Phase, WorkloadError};
-use crate::sections::checkpoint::CheckpointMode;
+use crate::saving;
 use crate::sections::dataset::{Dataset, Format};
 use crate::sections::reader::DataLoader;
 use crate::sections::workload::{Framework, Workload};
@@ -18,7 +18,7 @@ const MOST_SAMPLE_BYTES: f64 = 1e15;
 /// Bytes of a data set: an exabyte.
 const MOST_BYTES: f64 = 1e18;
 /// Seconds of one emulated computation: eleven days.
-const MOST_SECONDS: f64 = 1e6;
+pub(crate) const MOST_SECONDS: f64 = 1e6;
 
 /// Checks a workload against the number of ranks.
 ///
@@ -42,7 +42,7 @@ pub fn check(workload: &Workload, ranks: u32) -> Result<Vec<Warning>, WorkloadEr
         check_steps(workload, ranks)?;
     }
     if workflow.checkpoint {
-        check_checkpoint(workload, ranks)?;
+        saving::check(workload, ranks)?;
     }
     Ok(remarks(workload))
 }
@@ -176,55 +176,9 @@ fn check_phase(workload: &Workload, phase: Phase, ranks: u32) -> Result<(), Work
     Ok(())
 }
 
-fn check_checkpoint(workload: &Workload, ranks: u32) -> Result<(), WorkloadError> {
-    let checkpoint = &workload.checkpoint;
-    if let (Some(read), Some(write)) =
-        (checkpoint.num_checkpoints_read, checkpoint.num_checkpoints_write)
-        && write > 0
-        && read > write
-    {
-        return Err(WorkloadError::ReadsExceedWrites { read, write });
-    }
-    if checkpoint.ksm.is_some() && checkpoint.randomize_tensor {
-        return Err(WorkloadError::KsmNeedsOnes);
-    }
-    match workload.model.num_layers {
-        Some(layers) => check_geometry(workload, layers, ranks),
-        None => Ok(()),
-    }
-}
-
-/// How the layers fall on the ranks.
-fn check_geometry(workload: &Workload, layers: u64, ranks: u32) -> Result<(), WorkloadError> {
-    let parallelism = &workload.model.parallelism;
-    let pipeline = parallelism.pipeline;
-    if layers < u64::from(pipeline) {
-        return Err(WorkloadError::LayersFewerThanStages { layers, pipeline });
-    }
-    if pipeline > 1 && parallelism.zero_stage == 3 {
-        return Err(WorkloadError::ZeroWithPipeline { pipeline });
-    }
-    let model_ranks = u64::from(pipeline) * u64::from(parallelism.tensor);
-    match (workload.checkpoint.mode, parallelism.data) {
-        (CheckpointMode::Default, Some(data)) => Err(WorkloadError::DataParallelismGiven { data }),
-        (CheckpointMode::Default, None) if u64::from(ranks) % model_ranks.max(1) != 0 => {
-            Err(WorkloadError::RanksNotMultiple { ranks, model_ranks })
-        }
-        (CheckpointMode::Subset, None) => Err(WorkloadError::SubsetWithoutData),
-        (CheckpointMode::Subset, Some(data)) => {
-            let world = model_ranks.saturating_mul(u64::from(data));
-            match world < u64::from(ranks) {
-                true => Err(WorkloadError::SubsetTooSmall { ranks, world }),
-                false => Ok(()),
-            }
-        }
-        (CheckpointMode::Default, None) => Ok(()),
-    }
-}
-
 /// Settings that the workflow does not reach.
 fn remarks(workload: &Workload) -> Vec<Warning> {
-    let (workflow, checkpoint) = (&workload.workflow, &workload.checkpoint);
+    let workflow = &workload.workflow;
     let mut kinds = Vec::new();
     if workflow.evaluation && !workflow.train {
         kinds.push(WarningKind::EvaluationWithoutTraining);
@@ -232,22 +186,9 @@ fn remarks(workload: &Workload) -> Vec<Warning> {
     if workflow.evaluation && workflow.train && workload.dataset.num_files_eval == 0 {
         kinds.push(WarningKind::EvaluationWithoutFiles);
     }
-    if workflow.checkpoint_only() && checkpoint.steps_between_checkpoints.is_some() {
-        kinds.push(WarningKind::NeedsTraining { key: "checkpoint.steps_between_checkpoints" });
-    }
+    kinds.extend(saving::remarks(workload));
     if !workflow.train && workload.train.total_training_steps.is_some() {
         kinds.push(WarningKind::NeedsTraining { key: "train.total_training_steps" });
-    }
-    if workflow.checkpoint && workflow.train {
-        let counts = [
-            ("checkpoint.num_checkpoints_write", checkpoint.num_checkpoints_write),
-            ("checkpoint.num_checkpoints_read", checkpoint.num_checkpoints_read),
-        ];
-        for (key, count) in counts {
-            if count.is_some_and(|count| count > 0) {
-                kinds.push(WarningKind::NeedsCheckpointOnly { key });
-            }
-        }
     }
     kinds.extend(combination::remarks(workload));
     kinds.into_iter().map(Warning::from).collect()

@@ -217,6 +217,24 @@ pub enum WorkloadError {
          found {read} and {write}"
     )]
     ReadsExceedWrites { read: u64, write: u64 },
+    /// Checkpoints that are gone before they are read.
+    #[error(
+        "`checkpoint.num_checkpoints_read` must not exceed `checkpoint.keep_last`, found {read} and \
+         {kept}"
+    )]
+    ReadsExceedKept { read: u64, kept: u64 },
+    /// Pieces that no machine should be asked for.
+    #[error(
+        "`checkpoint.streams` {streams} of {chunk} bytes (`checkpoint.chunk_size`) are more than \
+         4 GiB of memory a rank"
+    )]
+    ChunkBytes { streams: u32, chunk: u64 },
+    /// Buffers that not every stream finds one in.
+    #[error(
+        "`checkpoint.pool_size` must hold {streams} chunks of {chunk} bytes, one a stream: at least \
+         {needed}, found {found}"
+    )]
+    PoolTooSmall { found: u64, needed: u64, streams: u32, chunk: u64 },
     /// Page merging on random tensors.
     #[error("`checkpoint.ksm` needs `checkpoint.randomize_tensor: false`, found true")]
     KsmNeedsOnes,
@@ -298,6 +316,15 @@ impl WorkloadError {
             }
             Self::RanksNotMultiple { model_ranks, .. } => {
                 Some(format!("run with {model_ranks} ranks, or set `checkpoint.mode=subset`"))
+            }
+            Self::ReadsExceedKept { read, .. } => {
+                Some(format!("use `checkpoint.keep_last={read}`, or leave the key out to keep all"))
+            }
+            Self::ChunkBytes { .. } => {
+                Some("lower `checkpoint.streams` or `checkpoint.chunk_size`".to_owned())
+            }
+            Self::PoolTooSmall { needed, .. } => {
+                Some(format!("use `checkpoint.pool_size={needed}`, or lower `checkpoint.streams`"))
             }
             Self::NothingToDo => {
                 Some("set `workflow.generate_data=true` or `workflow.train=true`".to_owned())

@@ -45,6 +45,7 @@ mod resolve;
 
 mod check;
 mod combination;
+mod saving;
 
 mod error;
 mod warning;
@@ -67,8 +68,11 @@ pub use overrides::{Action, Override};
 pub use presets::Preset;
 pub use resolve::{Resolved, resolve};
 pub use root::Root;
+pub use saving::check as check_checkpoint;
 pub use schema::{Effect, Key, Kind, find_key, keys};
-pub use sections::checkpoint::{Checkpoint, CheckpointMode, Ksm};
+pub use sections::checkpoint::{
+    Checkpoint, CheckpointContainer, CheckpointMode, DirectIo, Ksm, SaveMode, StateSource,
+};
 pub use sections::dataset::{Compression, Dataset, Format, Hdf5};
 pub use sections::model::{Datatype, Model, Parallelism, Transformer};
 pub use sections::reader::{

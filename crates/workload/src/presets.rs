@@ -11,15 +11,21 @@ pub struct Preset {
     pub yaml: &'static str,
     /// What it models, in one line.
     pub summary: &'static str,
+    /// Ranks that its checkpoints are known for, if it is shipped for them.
+    pub ranks: Option<u32>,
 }
 
 /// A row of the table: the text is the file of the same name.
 macro_rules! preset {
     ($name:literal, $summary:literal) => {
+        preset!($name, $summary, None)
+    };
+    ($name:literal, $summary:literal, $ranks:expr) => {
         Preset {
             name: $name,
             yaml: include_str!(concat!("../presets/", $name, ".yaml")),
             summary: $summary,
+            ranks: $ranks,
         }
     };
 }
@@ -46,17 +52,27 @@ const PRESETS: &[Preset] = &[
     preset!("dlrm", "DLRM, one indexed file of 687 GB"),
     preset!(
         "megatron_deepspeed_LLNL",
-        "Megatron-DeepSpeed on 32 ranks, mapped index with sharded checkpoints"
+        "Megatron-DeepSpeed on 32 ranks, mapped index with sharded checkpoints",
+        Some(32)
     ),
-    preset!("llama_7b", "checkpoints of Llama 7B, ZeRO 1"),
-    preset!("llama_7b_zero3", "checkpoints of Llama 7B, ZeRO 3"),
-    preset!("llama_8b_zero3", "checkpoints of Llama 3 8B, ZeRO 3"),
-    preset!("llama_70b", "checkpoints of Llama 3 70B on multiples of 32 ranks, ZeRO 1"),
-    preset!("llama_70b_zero3", "checkpoints of Llama 3 70B on multiples of 8 ranks, ZeRO 3"),
-    preset!("llama_405b", "checkpoints of Llama 3 405B on multiples of 256 ranks, ZeRO 1"),
+    preset!("llama_7b", "checkpoints of Llama 7B, ZeRO 1", Some(8)),
+    preset!("llama_7b_zero3", "checkpoints of Llama 7B, ZeRO 3", Some(8)),
+    preset!("llama_8b_zero3", "checkpoints of Llama 3 8B, ZeRO 3", Some(8)),
+    preset!("llama_70b", "checkpoints of Llama 3 70B on multiples of 32 ranks, ZeRO 1", Some(64)),
+    preset!(
+        "llama_70b_zero3",
+        "checkpoints of Llama 3 70B on multiples of 8 ranks, ZeRO 3",
+        Some(64)
+    ),
+    preset!(
+        "llama_405b",
+        "checkpoints of Llama 3 405B on multiples of 256 ranks, ZeRO 1",
+        Some(512)
+    ),
     preset!(
         "llama_1t",
-        "checkpoints of a model of 1 T parameters on multiples of 512 ranks, ZeRO 1"
+        "checkpoints of a model of 1 T parameters on multiples of 512 ranks, ZeRO 1",
+        Some(1024)
     ),
 ];
 

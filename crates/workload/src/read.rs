@@ -147,12 +147,13 @@ impl Sections {
     pub(crate) fn keyword<K: Keyword>(&self, path: &str, slot: &mut K) -> Read {
         let Some(node) = self.get(path) else { return Ok(()) };
         // YAML 1.1 reads an unquoted `off` as false; a word can only have meant itself.
-        let word = match &node.value {
-            Value::Bool(false) => "off",
-            Value::Str(text) => text,
-            _ => "",
+        let found = match &node.value {
+            Value::Bool(true) => K::from_word("true"),
+            Value::Bool(false) => K::from_word("off").or_else(|| K::from_word("false")),
+            Value::Str(text) => K::from_word(text),
+            _ => None,
         };
-        *slot = K::from_word(word).ok_or_else(|| self.wrong(path, node, &one_of(&K::words())))?;
+        *slot = found.ok_or_else(|| self.wrong(path, node, &one_of(&K::words())))?;
         Ok(())
     }
 

@@ -27,6 +27,13 @@ const MOST_IN_FLIGHT: i64 = 1024;
 /// Open files of one reader.
 const MOST_KEPT_FILES: i64 = 1 << 20;
 
+/// Writers or readers of one rank at a time.
+const MOST_STREAMS: i64 = 1024;
+/// Saves that a rank may have under way while it trains.
+const MOST_SAVES_IN_FLIGHT: i64 = 1024;
+/// Bytes of one write or read of a checkpoint.
+const MOST_CHUNK_BYTES: u64 = 1 << 30;
+
 /// A typed workload and what is worth saying about the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
@@ -310,7 +317,38 @@ fn checkpoint(sections: &Sections) -> Result<Checkpoint, WorkloadError> {
     if sections.get("checkpoint.ksm").is_some() {
         out.ksm = Some(ksm(sections)?);
     }
+    saving(sections, &mut out)?;
     Ok(out)
+}
+
+/// The keys of Feedline's own.
+fn saving(sections: &Sections, out: &mut Checkpoint) -> Result<(), WorkloadError> {
+    sections.keyword("checkpoint.container", &mut out.container)?;
+    sections.bool("checkpoint.verify", &mut out.verify)?;
+    if sections.get("checkpoint.keep_last").is_some() {
+        sections.positive("checkpoint.keep_last", out.keep_last.insert(1))?;
+    }
+    sections.keyword("checkpoint.save_mode", &mut out.save_mode)?;
+    let most = 1..=MOST_SAVES_IN_FLIGHT;
+    sections.whole("checkpoint.saves_in_flight", most, &mut out.saves_in_flight)?;
+    if sections.get("checkpoint.overhead_budget").is_some() {
+        let (path, between) = ("checkpoint.overhead_budget", f64::MIN_POSITIVE..=1f64.next_down());
+        let budget = out.overhead_budget.insert(0.0);
+        sections.bounded(path, between, "a fraction between 0 and 1", budget)?;
+    }
+    sections.whole("checkpoint.streams", 1..=MOST_STREAMS, &mut out.streams)?;
+    let expected = "a multiple of 4096 from 4096 to 1073741824";
+    if let Some(node) = sections.get("checkpoint.chunk_size") {
+        sections.positive("checkpoint.chunk_size", &mut out.chunk_size)?;
+        if !out.chunk_size.is_multiple_of(4096) || out.chunk_size > MOST_CHUNK_BYTES {
+            return Err(sections.wrong("checkpoint.chunk_size", node, expected));
+        }
+    }
+    if sections.get("checkpoint.pool_size").is_some() {
+        sections.positive("checkpoint.pool_size", out.pool_size.insert(1))?;
+    }
+    sections.keyword("checkpoint.state", &mut out.state)?;
+    sections.keyword("checkpoint.odirect", &mut out.odirect)
 }
 
 fn ksm(sections: &Sections) -> Result<Ksm, WorkloadError> {

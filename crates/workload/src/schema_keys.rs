@@ -4,7 +4,9 @@ use crate::element;
 use crate::keyword::Keyword;
 use crate::schema::Kind::{Bool, Map, Number, Text, TextList, Time, Whole, WholeList};
 use crate::schema::{Key, Kind, alias, choice, idle, used};
-use crate::sections::checkpoint::CheckpointMode;
+use crate::sections::checkpoint::{
+    CheckpointContainer, CheckpointMode, DirectIo, SaveMode, StateSource,
+};
 use crate::sections::dataset::{Compression, Format};
 use crate::sections::model::Datatype;
 use crate::sections::reader::{
@@ -28,8 +30,8 @@ const DLIO_IGNORES: &str = "DLIO reads it and never uses it";
 const NO_TENSOR: &str = "samples are checked and dropped once read, no tensor is made of them";
 const NO_PROFILER: &str = "Feedline starts no profiler; it measures by itself";
 const THREADS: &str = "readers are threads of one process";
-const NO_LOADS: &str = "checkpoints are not loaded yet";
-const NO_TENSORS_HELD: &str = "checkpoints are written from one buffer of random bytes";
+const NO_TENSORS_HELD: &str =
+    "tensors are not held in memory unless `checkpoint.state` is `resident`, and no page is merged";
 const FEEDLINE_LISTS: &str = "Feedline lists the folder and counts the files that are there";
 
 /// Every key, section by section.
@@ -498,12 +500,11 @@ pub(crate) const KEYS: &[Key] = &[
         "false",
         "Wait until a checkpoint is on stable storage; DLIO ignores the key.",
     ),
-    idle(
+    used(
         "checkpoint.recovery_rank_shift",
         Bool,
         "false",
         "Read back what another node wrote; DLIO ignores the key.",
-        NO_LOADS,
     ),
     used(
         "checkpoint.rank_sync",
@@ -529,13 +530,7 @@ pub(crate) const KEYS: &[Key] = &[
         "-1",
         "Checkpoints read by a run that only checkpoints.",
     ),
-    idle(
-        "checkpoint.randomize_tensor",
-        Bool,
-        "true",
-        "Random tensors instead of ones.",
-        NO_TENSORS_HELD,
-    ),
+    used("checkpoint.randomize_tensor", Bool, "true", "Random tensors instead of ones."),
     idle(
         "checkpoint.ksm",
         Map,
@@ -565,6 +560,72 @@ pub(crate) const KEYS: &[Key] = &[
         NO_TENSORS_HELD,
     ),
     idle("checkpoint.ksm.await_time", Number, "200", "Longest wait in seconds.", NO_TENSORS_HELD),
+    used(
+        "checkpoint.container",
+        choice::<CheckpointContainer>(),
+        "torch",
+        "Format of the files: what `torch.save` writes, safetensors, PyTorch's distributed checkpoints, or bare bytes. A key of Feedline's own.",
+    ),
+    used(
+        "checkpoint.verify",
+        Bool,
+        "false",
+        "Check the content of every tensor that is read back. A key of Feedline's own.",
+    ),
+    used(
+        "checkpoint.keep_last",
+        Whole,
+        "null",
+        "Checkpoints that stay, older ones are removed; all of them when left out. A key of Feedline's own.",
+    ),
+    used(
+        "checkpoint.save_mode",
+        choice::<SaveMode>(),
+        "sync",
+        "`async` lets training go on as soon as the state is copied, while that is written. A key of Feedline's own.",
+    ),
+    used(
+        "checkpoint.saves_in_flight",
+        Whole,
+        "1",
+        "Saves under way together with `save_mode: async`; the next one waits. A key of Feedline's own.",
+    ),
+    used(
+        "checkpoint.overhead_budget",
+        Number,
+        "null",
+        "Share of the training time that saving may cost, e.g. 0.05: chooses the steps between checkpoints, in place of `steps_between_checkpoints`. A key of Feedline's own.",
+    ),
+    used(
+        "checkpoint.streams",
+        Whole,
+        "4",
+        "Writers or readers of one rank at a time. A key of Feedline's own.",
+    ),
+    used(
+        "checkpoint.chunk_size",
+        Whole,
+        "8388608",
+        "Bytes of one write or read, a multiple of 4096. A key of Feedline's own.",
+    ),
+    used(
+        "checkpoint.pool_size",
+        Whole,
+        "null",
+        "Bytes that a rank may use for buffers; when left out, a chunk a stream, or the state of a rank for each save in flight with `save_mode: async`. A key of Feedline's own.",
+    ),
+    used(
+        "checkpoint.state",
+        choice::<StateSource>(),
+        "generated",
+        "Tensors made chunk by chunk as they are written, or held in memory as a real job holds them (`resident`). A key of Feedline's own.",
+    ),
+    used(
+        "checkpoint.odirect",
+        choice::<DirectIo>(),
+        "auto",
+        "Write and read past the page cache; `auto` does where the file system takes it. A key of Feedline's own.",
+    ),
     idle(
         "checkpoint.type",
         Text,

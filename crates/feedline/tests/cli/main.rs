@@ -18,6 +18,7 @@ mod modes;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod object_stores;
+mod plan_checkpoint;
 mod results;
 mod signals;
 mod verify;

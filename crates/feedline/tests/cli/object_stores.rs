@@ -196,15 +196,16 @@ fn an_upload_that_fails_leaves_no_object() {
     let (bed, server) =
         (Bed::new(), Server::new(&["--every", "3=403", "--only", "PUT /bucket/sets/small/train/"]));
     let large =
-        ["--set", "dataset.record_length_bytes=20000000", "--set", "dataset.num_files_train=2"];
+        ["--set", "dataset.record_length_bytes=20000000", "--set", "dataset.num_files_train=1"];
+    let large = [&large[..], &["--set", "reader.batch_size=1"]].concat();
     let args =
-        [&["run", "small.yaml", "--generate-only", "--out", "out"], &DATA[..], &large].concat();
+        [&["run", "small.yaml", "--generate-only", "--out", "out"], &DATA[..], &large[..]].concat();
     let ran = server.feedline(&bed, &server.proxy, &args);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("s3://bucket/sets/small/train/img_"), "{ran:?}");
     let listed = server.feedline(&bed, &server.direct, &["verify", DATA[1]]);
     assert_eq!(listed.code, Some(2), "{listed:?}");
-    let small = [&["run", "small.yaml", "--out", "again"], &DATA[..], &large].concat();
+    let small = [&["run", "small.yaml", "--out", "again"], &DATA[..], &large[..]].concat();
     let found = server.feedline(&bed, &server.direct, &small);
     assert!(
         found.stderr.contains("s3://bucket/sets/small/train: no such data folder"),

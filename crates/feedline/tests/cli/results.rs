@@ -177,6 +177,9 @@ fn the_log_tells_the_run_in_order() {
 [OUTPUT] [date] Generation done: 16 files, 73504 bytes
 [OUTPUT] [date] Max steps per epoch: 3 = 1 * 12 / 2 / 2 {factors}
 [OUTPUT] [date] Steps per eval: 2 = 1 * 4 / 1 / 2 {factors}
+[OUTPUT] [date] Model size: [size]
+[OUTPUT] [date] Optimizer state size: [size]
+[OUTPUT] [date] Total checkpoint size: [size]
 "
     );
     let log = blurred(&bed.read("out/dlio.log"));

@@ -3,6 +3,7 @@
 //! The text is walked, not kept: of every tensor only its place in the data stays, 16 bytes for an
 //! entry of about 50 at least.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use super::NAME;
 use crate::{DecodeError, Element};
 
 /// Size of the length field.
-pub(super) const LENGTH_BYTES: u64 = 8;
+pub const LENGTH_BYTES: u64 = 8;
 /// What the reference takes at most.
 const MAX_BYTES: u64 = 100_000_000;
 /// The data begins at a multiple of this, for which the text is padded.
@@ -44,8 +45,21 @@ impl Tensor {
     }
 }
 
-/// The header with its length and padding.
-pub(super) fn build(entries: [String; 2]) -> Vec<u8> {
+/// A tensor of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Its type, as safetensors calls it.
+    pub dtype: &'static str,
+    /// Lengths of its axes.
+    pub shape: Vec<u64>,
+    /// Where it begins in the file.
+    pub offset: u64,
+}
+
+/// The header with its length and padding, from what [`entry`] gave, in the order of the data.
+pub fn build(entries: &[String]) -> Vec<u8> {
     let text = format!("{{{}}}", entries.join(","));
     let len = text.len().next_multiple_of(ALIGN);
     let mut header = (len as u64).to_le_bytes().to_vec();
@@ -54,21 +68,22 @@ pub(super) fn build(entries: [String; 2]) -> Vec<u8> {
     header
 }
 
-/// The entry of a tensor, as the reference writes it.
-pub(super) fn entry(name: &str, element: Element, shape: &[u64], place: Range<u64>) -> String {
+/// The entry of a tensor, as the reference writes it; `place` counts from the end of the header.
+pub fn entry(name: &str, dtype: &str, shape: &[u64], place: Range<u64>) -> String {
+    let name = serde_json::Value::from(name);
     let axes: Vec<String> = shape.iter().map(u64::to_string).collect();
-    format!(
-        r#""{name}":{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}}"#,
-        // The one type without a name is refused before anything is written.
-        TYPES.iter().find(|row| row.2 == Some(element)).map_or("", |row| row.0),
-        axes.join(","),
-        place.start,
-        place.end
-    )
+    let (axes, Range { start, end }) = (axes.join(","), place);
+    format!(r#"{name}:{{"dtype":"{dtype}","shape":[{axes}],"data_offsets":[{start},{end}]}}"#)
+}
+
+/// What safetensors calls a type; nothing for the one that it does not have, which is refused before
+/// anything is written.
+pub(super) fn type_name(element: Element) -> &'static str {
+    TYPES.iter().find(|row| row.2 == Some(element)).map_or("", |row| row.0)
 }
 
 /// The length of the text, from the file's first bytes.
-pub(super) fn length(first: &[u8], file_len: u64) -> Result<u64, DecodeError> {
+pub fn length(first: &[u8], file_len: u64) -> Result<u64, DecodeError> {
     let Some(&length) = first.first_chunk() else {
         return Err(DecodeError::Truncated { offset: file_len, needed: 8, found: file_len });
     };
@@ -96,20 +111,48 @@ pub(super) fn find_samples(
     data_at: u64,
     file_len: u64,
 ) -> Result<Tensor, DecodeError> {
+    let mut chosen: Option<Entry> = None;
+    walk(text, data_at, file_len, |_, entry| {
+        if chosen.as_ref().is_none_or(|chosen| entry.rank() < chosen.rank()) {
+            chosen = Some(entry);
+        }
+    })?;
+    let chosen = chosen.ok_or_else(|| field(LENGTH_BYTES, "a tensor", "none".to_owned()))?;
+    chosen.tensor(data_at)
+}
+
+/// All tensors, after they were checked, in the order of their places; the data begins at `data_at`.
+pub fn list(text: &[u8], data_at: u64, file_len: u64) -> Result<Vec<Listed>, DecodeError> {
+    let mut listed = Vec::new();
+    walk(text, data_at, file_len, |name, entry| {
+        let Entry { dtype, axes: shape, start, .. } = entry;
+        let offset = data_at.saturating_add(start);
+        listed.push(Listed { name: name.into_owned(), dtype, shape, offset });
+    })?;
+    listed.sort_by_key(|tensor| tensor.offset);
+    Ok(listed)
+}
+
+/// Shows every tensor to `visit`, and then checks that they fill the file.
+fn walk(
+    text: &[u8],
+    data_at: u64,
+    file_len: u64,
+    visit: impl FnMut(Cow<'_, str>, Entry),
+) -> Result<(), DecodeError> {
     if text.first() != Some(&b'{') {
         let found = text[..text.len().min(8)].to_vec();
         let (format, expected) = ("a safetensors file", "{");
         return Err(DecodeError::Foreign { format, offset: LENGTH_BYTES, expected, found });
     }
     let mut json = serde_json::Deserializer::from_slice(text);
-    let entries = json.deserialize_map(Entries);
-    let entries = entries.and_then(|entries| json.end().map(|()| entries));
-    let entries = entries.map_err(|error| DecodeError::Coding {
+    let places = json.deserialize_map(Entries { visit });
+    let places = places.and_then(|places| json.end().map(|()| places));
+    let mut places = places.map_err(|error| DecodeError::Coding {
         format: NAME,
         offset: LENGTH_BYTES + place(text, &error),
         source: error.into(),
     })?;
-    let Found { chosen, mut places } = entries;
     places.sort_unstable();
     let data_bytes = check_places(&places)?;
     let needed = data_at.saturating_add(data_bytes);
@@ -120,8 +163,7 @@ pub(super) fn find_samples(
         let found = format!("{} more", file_len - needed);
         return Err(field(needed, "the end of the file", found));
     }
-    let chosen = chosen.ok_or_else(|| field(LENGTH_BYTES, "a tensor", "none".to_owned()))?;
-    chosen.tensor(data_at)
+    Ok(())
 }
 
 /// Where in the text a parser gave up; it counts lines and columns.
@@ -146,19 +188,13 @@ fn field(offset: u64, expected: &'static str, found: String) -> DecodeError {
     DecodeError::Field { format: NAME, offset, expected, found }
 }
 
-/// What is kept of the header while it is read.
-struct Found {
-    chosen: Option<Entry>,
-    /// Start and end of every tensor.
-    places: Vec<(u64, u64)>,
-}
-
 /// One tensor.
 struct Entry {
     is_x: bool,
     start: u64,
     bytes: u64,
-    samples: u64,
+    axes: Vec<u64>,
+    dtype: &'static str,
     element: Option<Element>,
 }
 
@@ -170,12 +206,14 @@ impl Entry {
 
     fn tensor(self, data_at: u64) -> Result<Tensor, DecodeError> {
         let offset = data_at + self.start;
-        let sample_bytes = self.bytes.checked_div(self.samples).unwrap_or(0);
-        if sample_bytes.checked_mul(self.samples) != Some(self.bytes) {
+        // The first axis is the samples'; without axes there is one.
+        let samples = self.axes.first().copied().unwrap_or(1);
+        let sample_bytes = self.bytes.checked_div(samples).unwrap_or(0);
+        if sample_bytes.checked_mul(samples) != Some(self.bytes) {
             let feature = "sample that does not end at a byte".to_owned();
             return Err(DecodeError::Feature { format: NAME, feature, offset });
         }
-        Ok(Tensor { offset, samples: self.samples, sample_bytes, element: self.element })
+        Ok(Tensor { offset, samples, sample_bytes, element: self.element })
     }
 }
 
@@ -203,44 +241,37 @@ const TYPES: [(&str, u64, Option<Element>); 20] = [
     ("U64", 64, Some(Element::UInt64)),
 ];
 
-/// Reads the whole object.
-struct Entries;
+/// Reads the whole object; gives start and end of every tensor.
+struct Entries<V> {
+    visit: V,
+}
 
-impl<'de> Visitor<'de> for Entries {
-    type Value = Found;
+impl<'de, V: FnMut(Cow<'_, str>, Entry)> Visitor<'de> for Entries<V> {
+    type Value = Vec<(u64, u64)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of tensors")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
-        let mut found = Found { chosen: None, places: Vec::new() };
-        while let Some(name) = map.next_key::<Name>()? {
-            if name == Name::Metadata {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut places = Vec::new();
+        while let Some(Name(name)) = map.next_key::<Name<'de>>()? {
+            if name == "__metadata__" {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
             let mut entry = map.next_value::<Description>()?.entry::<A::Error>()?;
-            entry.is_x = name == Name::X;
-            found.places.push((entry.start, entry.start + entry.bytes));
-            if found.chosen.as_ref().is_none_or(|chosen| entry.rank() < chosen.rank()) {
-                found.chosen = Some(entry);
-            }
+            entry.is_x = name == "x";
+            places.push((entry.start, entry.start + entry.bytes));
+            (self.visit)(name, entry);
         }
-        Ok(found)
+        Ok(places)
     }
 }
 
-/// A name, as far as it matters.
-#[derive(PartialEq, Eq, serde::Deserialize)]
-enum Name {
-    #[serde(rename = "__metadata__")]
-    Metadata,
-    #[serde(rename = "x")]
-    X,
-    #[serde(other)]
-    Other,
-}
+/// A name, copied only if something in it is escaped.
+#[derive(serde::Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The description of a tensor.
 #[derive(serde::Deserialize)]
@@ -258,13 +289,14 @@ impl Description {
         if bytes.is_none() || end.checked_sub(start) != bytes {
             return Err(E::custom("data_offsets are not those of a tensor of that shape and type"));
         }
-        let (samples, element) = (self.shape.samples, self.dtype.element);
-        Ok(Entry { is_x: false, start, bytes: end - start, samples, element })
+        let Type { name: dtype, element, .. } = self.dtype;
+        Ok(Entry { is_x: false, start, bytes: end - start, axes: self.shape.axes, dtype, element })
     }
 }
 
 /// A type by its name.
 struct Type {
+    name: &'static str,
     bits: u64,
     element: Option<Element>,
 }
@@ -282,7 +314,7 @@ impl<'de> serde::Deserialize<'de> for Type {
             fn visit_str<E: Error>(self, name: &str) -> Result<Type, E> {
                 let row = TYPES.iter().find(|row| row.0 == name);
                 let row = row.ok_or_else(|| E::custom("a type that safetensors does not have"))?;
-                Ok(Type { bits: row.1, element: row.2 })
+                Ok(Type { name: row.0, bits: row.1, element: row.2 })
             }
         }
         deserializer.deserialize_str(Named)
@@ -293,8 +325,7 @@ impl<'de> serde::Deserialize<'de> for Type {
 struct Shape {
     /// `None` if 64 bits cannot hold it.
     elements: Option<u64>,
-    /// Length of the first axis, which is the sample's; 1 without axes.
-    samples: u64,
+    axes: Vec<u64>,
 }
 
 impl<'de> serde::Deserialize<'de> for Shape {
@@ -308,14 +339,10 @@ impl<'de> serde::Deserialize<'de> for Shape {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Shape, A::Error> {
-                let mut shape = Shape { elements: Some(1), samples: 1 };
-                let mut axes = 0;
+                let mut shape = Shape { elements: Some(1), axes: Vec::new() };
                 while let Some(len) = seq.next_element::<u64>()? {
-                    if axes == 0 {
-                        shape.samples = len;
-                    }
-                    axes += 1;
-                    if axes > MAX_AXES {
+                    shape.axes.push(len);
+                    if shape.axes.len() > MAX_AXES {
                         return Err(A::Error::custom("a tensor of more than 64 axes"));
                     }
                     shape.elements = shape.elements.and_then(|elements| elements.checked_mul(len));

@@ -34,6 +34,29 @@ pub struct Checkpoint {
     pub randomize_tensor: bool,
     /// Merging of equal memory pages while many ranks share a node; none leaves it off.
     pub ksm: Option<Ksm>,
+    /// Format of the files.
+    pub container: CheckpointContainer,
+    /// Whether the content of what is read back is checked.
+    pub verify: bool,
+    /// Checkpoints that stay; older ones are removed. None: all of them.
+    pub keep_last: Option<u64>,
+    /// Whether training waits for a save.
+    pub save_mode: SaveMode,
+    /// Saves of a rank that may be under way together while it trains.
+    pub saves_in_flight: u32,
+    /// Share of the training time that saving may cost, from which the steps between checkpoints
+    /// follow.
+    pub overhead_budget: Option<f64>,
+    /// Writers or readers of a rank at a time.
+    pub streams: u32,
+    /// Bytes of one write or read, a multiple of 4096.
+    pub chunk_size: u64,
+    /// Bytes that a rank may use for buffers. None: what the way of saving needs.
+    pub pool_size: Option<u64>,
+    /// Where the bytes of tensors come from.
+    pub state: StateSource,
+    /// Whether files are written and read past the page cache.
+    pub odirect: DirectIo,
 }
 
 impl Default for Checkpoint {
@@ -53,7 +76,64 @@ impl Default for Checkpoint {
             num_checkpoints_read: None,
             randomize_tensor: true,
             ksm: None,
+            container: CheckpointContainer::Torch,
+            verify: false,
+            keep_last: None,
+            save_mode: SaveMode::Sync,
+            saves_in_flight: 1,
+            overhead_budget: None,
+            streams: 4,
+            chunk_size: 8 << 20,
+            pool_size: None,
+            state: StateSource::Generated,
+            odirect: DirectIo::Auto,
         }
+    }
+}
+
+keyword_enum! {
+    /// Format of a checkpoint's files.
+    pub enum CheckpointContainer {
+        /// What `torch.save` writes.
+        Torch = "torch",
+        /// Header and tensors, as Hugging Face keeps them.
+        Safetensors = "safetensors",
+        /// PyTorch's distributed checkpoints.
+        Dcp = "dcp",
+        /// The tensors' bytes and nothing else.
+        Raw = "raw",
+    }
+}
+
+keyword_enum! {
+    /// Whether training waits for a save.
+    pub enum SaveMode {
+        /// It does.
+        Sync = "sync",
+        /// It waits until the state is copied, and goes on while that is written.
+        Async = "async",
+    }
+}
+
+keyword_enum! {
+    /// Where the bytes of tensors come from.
+    pub enum StateSource {
+        /// They are made chunk by chunk as they are written.
+        Generated = "generated",
+        /// They are held in memory, as those of a real job are.
+        Resident = "resident",
+    }
+}
+
+keyword_enum! {
+    /// Whether files are written and read past the page cache.
+    pub enum DirectIo {
+        /// Where the file system takes it.
+        Auto = "auto",
+        /// Always, or not at all.
+        On = "true",
+        /// Never.
+        Off = "false",
     }
 }
 

@@ -3,6 +3,7 @@
 mod checks;
 mod presets;
 mod quirks;
+mod saving;
 mod schema;
 mod types;
 

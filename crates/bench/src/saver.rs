@@ -1,0 +1,628 @@
+//! One rank's checkpoints: saved while training waits or behind its back, found again, loaded.
+//!
+//! All ranks go through this together. The first rank opens a draft before anybody writes and gives it
+//! its name when everybody has written; a checkpoint that some rank could not write never gets one.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use feedline_checkpoint::{
+    Background, CheckpointError, Container, Contents, Description, Discard, Draft, Engine, Held,
+    Layout, LoadPlan, Pool, RankFile, Saved, Sink, Source, Ticket, Values, dcp_metadata,
+    rank_files, write_small,
+};
+use feedline_clock::Clock;
+use feedline_ranks::Ranks;
+use feedline_store::{Durability, Op, Store};
+use feedline_workload::{CheckpointContainer, SaveMode, StateSource, Workload};
+
+use crate::error::BenchError;
+use crate::moment::Moment;
+use crate::outcome::{CheckpointOutcome, Direction, SavingTally};
+
+/// What all ranks of a job that saves or loads share.
+pub(crate) struct SaveJob<'a> {
+    pub(crate) clock: &'a Clock,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) workload: &'a Workload,
+    settled: Settled,
+    seed: u64,
+    pub(crate) stop: Arc<AtomicBool>,
+    /// Begun, and neither published nor discarded.
+    drafts: Mutex<Vec<Draft>>,
+}
+
+/// What the processes of a job agree on before they save or load anything.
+pub(crate) struct Settled {
+    pub(crate) layout: Layout,
+    /// Whose hidden folders are whose.
+    pub(crate) tag: String,
+    /// Checkpoints that were there before, oldest first.
+    pub(crate) earlier: Vec<String>,
+    /// Whether files are dropped from the page cache before they are read.
+    pub(crate) drop_cache: bool,
+}
+
+/// Works with a rank's saver, if there is a job for one, and with the threads that it needs.
+pub(crate) fn with_saver<T>(
+    job: Option<&SaveJob<'_>>,
+    ranks: &dyn Ranks,
+    work: impl FnOnce(Option<Saver<'_>>) -> Result<T, BenchError>,
+) -> Result<T, BenchError> {
+    let Some(job) = job else { return work(None) };
+    let files = job.files(ranks.rank());
+    let engine = job.engine(&files);
+    let background = job.is_async().then(|| Background::new(&engine));
+    job.clock.scope(|scope| {
+        // Lets the threads go, whatever happens.
+        let _closing = background.as_ref().map(Closing);
+        if let Some(background) = &background {
+            background.start(scope)?;
+        }
+        work(Some(Saver::new(job, ranks, &engine, background.as_ref(), &files)))
+    })
+}
+
+struct Closing<'a>(&'a Background<'a>);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl<'a> SaveJob<'a> {
+    pub(crate) fn new(
+        clock: &'a Clock,
+        store: Arc<dyn Store>,
+        workload: &'a Workload,
+        settled: Settled,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        let seed = u64::from(workload.train.seed);
+        Self { clock, store, workload, settled, seed, stop, drafts: Mutex::default() }
+    }
+
+    fn drafts(&self) -> std::sync::MutexGuard<'_, Vec<Draft>> {
+        self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes back what never became a checkpoint, once no rank writes any more.
+    pub(crate) fn discard_drafts(&self) {
+        self.drafts().drain(..).for_each(|draft| draft.discard(&*self.store));
+    }
+
+    pub(crate) fn container(&self) -> (&'static str, &'static dyn Container) {
+        let name = self.workload.checkpoint.container.as_str();
+        let container = feedline_checkpoint::find(name).expect("both crates know the same words");
+        (name, container)
+    }
+
+    fn durability(&self) -> Durability {
+        if self.workload.checkpoint.fsync { Durability::Fsync } else { Durability::None }
+    }
+
+    fn is_async(&self) -> bool {
+        self.workload.checkpoint.save_mode == SaveMode::Async
+    }
+
+    /// The files of a rank.
+    pub(crate) fn files(&self, rank: u32) -> Vec<Arc<RankFile>> {
+        rank_files(self.container(), self.settled.layout.files(rank), rank)
+    }
+
+    /// What a rank saves and loads with. Its buffers are made here.
+    pub(crate) fn engine(&self, files: &[Arc<RankFile>]) -> Engine {
+        let checkpoint = &self.workload.checkpoint;
+        let streams = checkpoint.streams as usize;
+        let all: u64 = files.iter().map(|file| file.image.len).sum();
+        let (largest, in_flight) = match self.is_async() {
+            true => (all, u64::from(checkpoint.saves_in_flight)),
+            false => (all.min(streams as u64 * checkpoint.chunk_size), 1),
+        };
+        // A rank of a small model needs no large buffers.
+        let chunk_bytes = checkpoint.chunk_size.min(all.next_multiple_of(4096)).max(4096);
+        let whole = largest.div_ceil(chunk_bytes) * chunk_bytes * in_flight;
+        let chunks = all.div_ceil(chunk_bytes).max(1);
+        let streams = streams.min(usize::try_from(chunks).unwrap_or(usize::MAX));
+        Engine {
+            clock: self.clock.clone(),
+            store: Arc::clone(&self.store),
+            streams,
+            pool: Pool::new(
+                self.clock,
+                chunk_bytes as usize,
+                checkpoint.pool_size.unwrap_or(whole),
+                streams,
+            ),
+            durability: self.durability(),
+            stop: Arc::clone(&self.stop),
+        }
+    }
+}
+
+/// Which state of the model a checkpoint holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) epoch: u32,
+    pub(crate) step: u64,
+}
+
+impl Label {
+    pub(crate) fn name(self) -> String {
+        format!("global_epoch{}_step{}", self.epoch, self.step)
+    }
+}
+
+/// A save that goes on while training does.
+struct Pending {
+    draft: Draft,
+    ticket: Ticket,
+    label: Label,
+    version: u64,
+    start: Moment,
+    /// When training went on.
+    resumed: Moment,
+    /// Training steps before it, in the whole run.
+    steps: u64,
+}
+
+/// How much work a kill would have cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Risk {
+    /// Steps and time at the last published checkpoint.
+    safe_steps: u64,
+    safe_ns: Option<u64>,
+    /// The most that was ever unsaved.
+    pub(crate) steps: u64,
+    pub(crate) ns: u64,
+}
+
+impl Risk {
+    /// So many steps were done at that time.
+    fn look(&mut self, steps: u64, now_ns: u64) {
+        self.steps = self.steps.max(steps - self.safe_steps);
+        let safe_ns = *self.safe_ns.get_or_insert(now_ns);
+        self.ns = self.ns.max(now_ns - safe_ns);
+    }
+
+    fn save(&mut self, steps: u64, then_ns: u64) {
+        self.safe_steps = steps;
+        self.safe_ns = Some(then_ns);
+    }
+}
+
+/// One rank's checkpoints.
+pub(crate) struct Saver<'a> {
+    job: &'a SaveJob<'a>,
+    ranks: &'a dyn Ranks,
+    engine: &'a Engine,
+    background: Option<&'a Background<'a>>,
+    files: &'a [Arc<RankFile>],
+    held: Option<Held>,
+    pending: VecDeque<Pending>,
+    /// Names in the order of their publication.
+    published: Vec<String>,
+    risk: Risk,
+    /// What a description says of all ranks' files; made when it is first needed.
+    described: Option<(Vec<(String, u64)>, u64)>,
+}
+
+impl<'a> Saver<'a> {
+    pub(crate) fn new(
+        job: &'a SaveJob<'a>,
+        ranks: &'a dyn Ranks,
+        engine: &'a Engine,
+        background: Option<&'a Background<'a>>,
+        files: &'a [Arc<RankFile>],
+    ) -> Self {
+        let resident = job.workload.checkpoint.state == StateSource::Resident;
+        let specs: Vec<_> = files.iter().map(|file| file.spec.clone()).collect();
+        let contents = Contents::new(job.seed, 0, values(job.workload));
+        Self {
+            job,
+            ranks,
+            engine,
+            background,
+            files,
+            held: resident.then(|| Held::new(&specs, &contents)),
+            pending: VecDeque::new(),
+            published: job.settled.earlier.clone(),
+            risk: Risk::default(),
+            described: None,
+        }
+    }
+
+    /// Training begins: what is done from now on could be lost.
+    pub(crate) fn begin(&mut self) {
+        self.risk.save(0, self.job.clock.now());
+    }
+
+    /// Saves, in the way the workload says. Gives what has ended by then: a save that goes on behind
+    /// the trainer's back comes from [`Saver::poll`] or [`Saver::drain`].
+    pub(crate) fn save(
+        &mut self,
+        label: Label,
+        steps: u64,
+    ) -> Result<Vec<CheckpointOutcome>, BenchError> {
+        self.risk.look(steps, self.job.clock.now());
+        let Some(background) = self.background else {
+            return Ok(self.save_now(label, steps)?.into_iter().collect());
+        };
+        let start = Moment::now(self.job.clock);
+        let mut ended = Vec::new();
+        while self.pending.len() >= self.job.workload.checkpoint.saves_in_flight as usize {
+            ended.extend(self.finish_oldest(steps)?);
+        }
+        let draft = self.open(label)?;
+        let version = self.version(label);
+        let ticket = {
+            let contents = self.contents(version);
+            let source: &dyn Source = self.held.as_ref().map_or(&contents, |held| held);
+            background.save(&draft.folder, self.files, source)?
+        };
+        let resumed = Moment::now(self.job.clock);
+        self.pending.push_back(Pending { draft, ticket, label, version, start, resumed, steps });
+        Ok(ended)
+    }
+
+    /// Between two steps: completes a save that every rank has written.
+    pub(crate) fn poll(&mut self, steps: u64) -> Result<Option<CheckpointOutcome>, BenchError> {
+        let Some(oldest) = self.pending.front() else { return Ok(None) };
+        self.risk.look(steps, self.job.clock.now());
+        let busy = u64::from(!oldest.ticket.is_done());
+        if self.ranks.max(busy)? > 0 {
+            return Ok(None);
+        }
+        self.finish_oldest(steps)
+    }
+
+    /// Whether a save is going on.
+    pub(crate) fn is_saving(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Waits for all saves that are going on.
+    pub(crate) fn drain(&mut self, steps: u64) -> Result<Vec<CheckpointOutcome>, BenchError> {
+        self.risk.look(steps, self.job.clock.now());
+        let mut ended = Vec::new();
+        while !self.pending.is_empty() {
+            ended.extend(self.finish_oldest(steps)?);
+        }
+        Ok(ended)
+    }
+
+    /// How its checkpoints got along with training, as far as that is known here.
+    pub(crate) fn tally(&self) -> SavingTally {
+        SavingTally {
+            unsaved_steps: self.risk.steps,
+            unsaved_ns: self.risk.ns,
+            pool_bytes: self.engine.pool.bytes(),
+            ..SavingTally::default()
+        }
+    }
+
+    fn save_now(
+        &mut self,
+        label: Label,
+        steps: u64,
+    ) -> Result<Option<CheckpointOutcome>, BenchError> {
+        let draft = self.open(label)?;
+        let version = self.version(label);
+        let start = Moment::now(self.job.clock);
+        let saved = {
+            let contents = self.contents(version);
+            let source: &dyn Source = self.held.as_ref().map_or(&contents, |held| held);
+            self.engine.save(&draft.folder, self.files, source)
+        };
+        let end = Moment::now(self.job.clock);
+        let Some(saved) = self.agree(&draft, saved)? else { return Ok(None) };
+        let end = self.end(end);
+        let publish_ns = self.commit(&draft, label, version)?;
+        self.risk.save(steps, start.ns);
+        let pause_ns = self.job.clock.now() - start.ns;
+        let outcome = outcome(self.job, Direction::Save, (start, end), &saved);
+        Ok(Some(CheckpointOutcome { commit_ns: publish_ns, pause_ns, ..outcome }))
+    }
+
+    /// Waits for the oldest save under way and publishes it.
+    fn finish_oldest(&mut self, steps: u64) -> Result<Option<CheckpointOutcome>, BenchError> {
+        let Some(pending) = self.pending.pop_front() else { return Ok(None) };
+        let Pending { draft, ticket, label, version, start, resumed, steps: saved_at } = pending;
+        let saved = ticket.wait();
+        let Some(saved) = self.agree(&draft, saved)? else { return Ok(None) };
+        let commit_ns = self.commit(&draft, label, version)?;
+        self.risk.look(steps, self.job.clock.now());
+        self.risk.save(saved_at, start.ns);
+        let end = Moment::at(self.job.clock, saved.ended_ns.max(resumed.ns));
+        let pause_ns = resumed.ns - start.ns;
+        let background_ns = end.ns - resumed.ns;
+        let outcome = outcome(self.job, Direction::Save, (start, end), &saved);
+        Ok(Some(CheckpointOutcome { commit_ns, pause_ns, background_ns, ..outcome }))
+    }
+
+    /// What can be loaded, oldest first: what this run has published, or if that is nothing, what was
+    /// there before it.
+    pub(crate) fn loadable(&self) -> Vec<String> {
+        let own = self.published.iter().filter(|name| !self.job.settled.earlier.contains(name));
+        let own: Vec<_> = own.cloned().collect();
+        if own.is_empty() { self.published.clone() } else { own }
+    }
+
+    /// Loads a checkpoint.
+    pub(crate) fn load(&mut self, name: &str) -> Result<Option<CheckpointOutcome>, BenchError> {
+        let store = &*self.job.store;
+        let description = Description::read(store, name)?;
+        let wanted = self.wanted(&description, name)?;
+        if self.job.settled.drop_cache {
+            for (file, _) in description.files.iter().filter(|(file, _)| wanted.reads(file)) {
+                store.evict(&format!("{name}/{file}"))?;
+            }
+        }
+        self.ranks.barrier()?;
+        let start = Moment::now(self.job.clock);
+        let loaded = wanted.plan(store, name).and_then(|plan| {
+            let contents = Contents::new(
+                description.seed,
+                description.version,
+                if description.random { Values::Random } else { Values::Ones },
+            );
+            let sink: &dyn Sink = match (&self.held, self.job.workload.checkpoint.verify) {
+                (_, true) => &contents,
+                (Some(held), false) => held,
+                (None, false) => &Discard,
+            };
+            self.engine.load(&plan, sink)
+        });
+        let end = Moment::now(self.job.clock);
+        if !self.is_well_or_stopped(&loaded) {
+            return Err(loaded
+                .err()
+                .map_or(BenchError::from(CheckpointError::Stopped), Into::into));
+        }
+        if self.ranks.max(u64::from(loaded.is_err()))? > 0 {
+            return Ok(None);
+        }
+        let end = self.end(end);
+        let pause_ns = end.ns - start.ns;
+        let outcome = outcome(self.job, Direction::Load, (start, end), &loaded?);
+        Ok(Some(CheckpointOutcome { pause_ns, ..outcome }))
+    }
+
+    /// What this rank wants of a checkpoint, and in which files it is.
+    fn wanted(&self, description: &Description, name: &str) -> Result<Wanted, BenchError> {
+        let (rank, size) = (self.ranks.rank(), self.ranks.size());
+        let shift = match self.job.workload.checkpoint.recovery_rank_shift {
+            true => self.ranks.on_node().1,
+            false => 0,
+        };
+        let rank = (rank + shift) % size;
+        let container_name = description.container.clone();
+        let Some(container) = feedline_checkpoint::find(&container_name) else {
+            let file = self.job.store.locate(name);
+            let why = format!("its container `{container_name}` is not known");
+            return Err(CheckpointError::Description { file, why }.into());
+        };
+        if container_name == CheckpointContainer::Dcp.as_str() {
+            let specs = self.job.settled.layout.files(rank);
+            return Ok(Wanted::Anywhere { saved_ranks: description.ranks, specs });
+        }
+        if description.ranks != size {
+            let (folder, ranks) = (self.job.store.locate(name), size);
+            let (saved, container) = (description.ranks, container_name);
+            return Err(CheckpointError::Ranks { folder, saved, ranks, container }.into());
+        }
+        let files =
+            rank_files((&container_name, container), self.job.settled.layout.files(rank), rank);
+        Ok(Wanted::Files(container, files))
+    }
+
+    /// Opens a draft before any rank writes to it.
+    fn open(&self, label: Label) -> Result<Draft, BenchError> {
+        let store = &*self.job.store;
+        let draft = Draft::new(store, &label.name(), &self.job.settled.tag);
+        if self.leads() {
+            self.job.drafts().push(draft.clone());
+            draft.begin(store)?;
+        }
+        self.ranks.barrier()?;
+        // Where every machine has storage of its own, its ranks need the folder too.
+        if self.leads_node() && !self.leads() {
+            store.make_folder(&draft.folder)?;
+        }
+        self.ranks.barrier()?;
+        Ok(draft)
+    }
+
+    /// Hears whether every rank has written its part; none if some rank was stopped at it.
+    fn agree(
+        &self,
+        draft: &Draft,
+        saved: Result<Saved, CheckpointError>,
+    ) -> Result<Option<Saved>, BenchError> {
+        if !self.is_well_or_stopped(&saved) {
+            return Err(saved.err().map_or(BenchError::from(CheckpointError::Stopped), Into::into));
+        }
+        if self.ranks.max(u64::from(saved.is_err()))? > 0 {
+            if self.leads() {
+                self.job.drafts().retain(|open| open != draft);
+                draft.discard(&*self.job.store);
+            }
+            return Ok(None);
+        }
+        Ok(Some(saved?))
+    }
+
+    /// Whether there is no reason to end the job: it worked, or it was stopped, be it inside a call.
+    fn is_well_or_stopped(&self, result: &Result<Saved, CheckpointError>) -> bool {
+        result.is_ok() || self.job.stop.load(Ordering::Relaxed)
+    }
+
+    /// The end of a rank's part: its own, or that of the slowest, if ranks wait for each other.
+    fn end(&self, own: Moment) -> Moment {
+        match self.job.workload.checkpoint.rank_sync {
+            true => Moment::now(self.job.clock),
+            false => own,
+        }
+    }
+
+    /// Gives the draft its name, and removes checkpoints that need not stay; how long that took.
+    fn commit(&mut self, draft: &Draft, label: Label, version: u64) -> Result<u64, BenchError> {
+        let begin = self.job.clock.now();
+        let store = Arc::clone(&self.job.store);
+        if self.leads() {
+            let description = self.describe(label, version);
+            self.write_index(&draft.folder)?;
+            draft.commit(&*store, &description, self.job.durability())?;
+            self.job.drafts().retain(|open| open != draft);
+        }
+        self.ranks.barrier()?;
+        let hidden = draft.folder != draft.name;
+        if hidden && self.leads_node() && !self.leads() && store.exists(&draft.folder)? {
+            let description = self.describe(label, version);
+            self.write_index(&draft.folder)?;
+            draft.commit(&*store, &description, self.job.durability())?;
+        }
+        let took_ns = self.job.clock.now() - begin;
+        self.prune(&draft.name)?;
+        Ok(took_ns)
+    }
+
+    /// Removes the oldest checkpoints, if only so many are to stay.
+    fn prune(&mut self, newest: &str) -> Result<(), BenchError> {
+        self.published.retain(|name| name != newest);
+        self.published.push(newest.to_owned());
+        let Some(keep) = self.job.workload.checkpoint.keep_last else { return Ok(()) };
+        while self.published.len() as u64 > keep {
+            let oldest = self.published.remove(0);
+            if !self.leads() {
+                continue;
+            }
+            feedline_checkpoint::remove(&*self.job.store, &oldest, &self.job.settled.tag)?;
+        }
+        Ok(())
+    }
+
+    fn describe(&mut self, label: Label, version: u64) -> Description {
+        let job = self.job;
+        let (files, tensor_bytes) = self.described.get_or_insert_with(|| {
+            let (mut files, mut tensor_bytes) = (Vec::new(), 0);
+            for rank in 0..self.ranks.size() {
+                for file in job.files(rank) {
+                    files.push((file.name.clone(), file.image.len));
+                    tensor_bytes += file.spec.tensor_bytes();
+                }
+            }
+            (files, tensor_bytes)
+        });
+        Description {
+            epoch: label.epoch,
+            step: label.step,
+            seed: job.seed,
+            version,
+            random: job.workload.checkpoint.randomize_tensor,
+            tensor_bytes: *tensor_bytes,
+            files: files.clone(),
+            ..Description::new(job.container().0, self.ranks.size())
+        }
+    }
+
+    /// PyTorch's own description of a distributed checkpoint.
+    fn write_index(&self, folder: &str) -> Result<(), BenchError> {
+        if self.job.workload.checkpoint.container != CheckpointContainer::Dcp {
+            return Ok(());
+        }
+        let files: Vec<_> = (0..self.ranks.size()).flat_map(|rank| self.job.files(rank)).collect();
+        let files: Vec<_> = files
+            .iter()
+            .map(|file| feedline_checkpoint::DcpFile {
+                relative_path: &file.name,
+                spec: &file.spec,
+            })
+            .collect();
+        let key = format!("{folder}/{}", feedline_checkpoint::DCP_METADATA_NAME);
+        let durability = self.job.durability();
+        Ok(write_small(&*self.job.store, &key, &dcp_metadata(&files), durability)?)
+    }
+
+    /// Memory holds one state for the whole run; what is made on the way differs from save to save.
+    fn version(&self, label: Label) -> u64 {
+        match self.held {
+            Some(_) => 0,
+            None => u64::from(label.epoch) << 40 | label.step,
+        }
+    }
+
+    fn contents(&self, version: u64) -> Contents {
+        Contents::new(self.job.seed, version, values(self.job.workload))
+    }
+
+    fn leads(&self) -> bool {
+        self.ranks.rank() == 0
+    }
+
+    fn leads_node(&self) -> bool {
+        self.ranks.on_node().0 == 0
+    }
+}
+
+/// What a rank wants of a checkpoint.
+enum Wanted {
+    /// Its own files.
+    Files(&'static dyn Container, Vec<Arc<RankFile>>),
+    /// Its tensors, wherever the checkpoint's index says they are.
+    Anywhere { saved_ranks: u32, specs: Vec<feedline_checkpoint::FileSpec> },
+}
+
+impl Wanted {
+    /// Whether that file may be read.
+    fn reads(&self, name: &str) -> bool {
+        match self {
+            Wanted::Files(_, files) => files.iter().any(|file| file.name == name),
+            Wanted::Anywhere { .. } => true,
+        }
+    }
+
+    fn plan(self, store: &dyn Store, folder: &str) -> Result<LoadPlan, CheckpointError> {
+        match self {
+            Wanted::Files(container, files) => LoadPlan::of_files(store, container, folder, &files),
+            Wanted::Anywhere { saved_ranks, specs } => {
+                LoadPlan::of_dcp(store, folder, saved_ranks, specs)
+            }
+        }
+    }
+}
+
+fn values(workload: &Workload) -> Values {
+    if workload.checkpoint.randomize_tensor { Values::Random } else { Values::Ones }
+}
+
+fn outcome(
+    job: &SaveJob<'_>,
+    direction: Direction,
+    (start, end): (Moment, Moment),
+    saved: &Saved,
+) -> CheckpointOutcome {
+    let moved = match direction {
+        Direction::Save => Op::Write,
+        Direction::Load => Op::Read,
+    };
+    CheckpointOutcome {
+        direction,
+        // Given by whoever lists it.
+        number: 0,
+        start,
+        end,
+        bytes: saved.tensor_bytes,
+        bytes_of_all: job.settled.layout.total().bytes.total(),
+        moved_bytes: saved.meter.op(moved).bytes,
+        files: saved.files.iter().map(|file| (file.bytes, file.duration_ns)).collect(),
+        publish_ns: saved.meter.op(Op::Publish).busy_ns,
+        requests: Op::ALL.iter().map(|&op| saved.meter.op(op).requests).sum(),
+        retries: Op::ALL.iter().map(|&op| saved.meter.op(op).retries).sum(),
+        commit_ns: 0,
+        pause_ns: 0,
+        background_ns: 0,
+    }
+}

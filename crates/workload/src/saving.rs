@@ -1,0 +1,149 @@
+//! Settings of checkpoints: how the layers must fall on the ranks, what excludes each other, and what
+//! needs another to matter.
+
+use crate::check::MOST_SECONDS;
+use crate::error::WorkloadError;
+use crate::sections::checkpoint::{Checkpoint, CheckpointMode, DirectIo, SaveMode};
+use crate::sections::workload::Workload;
+use crate::warning::WarningKind;
+
+/// Memory of the pieces of one rank that are under way.
+const MOST_IN_FLIGHT_BYTES: u64 = 4 << 30;
+
+/// Checks what must hold of a run that saves or loads, and nothing else.
+///
+/// # Errors
+/// The first rule that does not hold.
+pub fn check(workload: &Workload, ranks: u32) -> Result<(), WorkloadError> {
+    let checkpoint = &workload.checkpoint;
+    check_counts(workload)?;
+    check_buffers(checkpoint)?;
+    if checkpoint.ksm.is_some() && checkpoint.randomize_tensor {
+        return Err(WorkloadError::KsmNeedsOnes);
+    }
+    if let Some(seconds) = checkpoint.time_between_checkpoints.filter(|&time| time > MOST_SECONDS) {
+        let key = "checkpoint.time_between_checkpoints";
+        return Err(WorkloadError::TimeTooLong { key, seconds, most: MOST_SECONDS });
+    }
+    let root = workload.checkpoint_root();
+    if checkpoint.odirect == DirectIo::On && root.is_url() {
+        return Err(WorkloadError::Combination {
+            first: "checkpoint.odirect: true".to_owned(),
+            second: format!("checkpoints at {root}"),
+            reason: "an object store is asked over the network, not through the file system",
+            hint: "use `checkpoint.odirect=auto`",
+        });
+    }
+    match workload.model.num_layers {
+        Some(layers) => check_geometry(workload, layers, ranks),
+        None => Ok(()),
+    }
+}
+
+/// When to save, how often, and what is left to read.
+fn check_counts(workload: &Workload) -> Result<(), WorkloadError> {
+    let checkpoint = &workload.checkpoint;
+    if let (Some(budget), Some(steps)) =
+        (checkpoint.overhead_budget, checkpoint.steps_between_checkpoints)
+    {
+        return Err(WorkloadError::Combination {
+            first: format!("checkpoint.overhead_budget: {budget}"),
+            second: format!("checkpoint.steps_between_checkpoints: {steps}"),
+            reason: "the budget chooses the steps",
+            hint: "delete one of the two, e.g. `checkpoint.steps_between_checkpoints=-1`",
+        });
+    }
+    let writes = checkpoint.num_checkpoints_write.filter(|&write| write > 0);
+    let (Some(read), Some(write)) = (checkpoint.num_checkpoints_read, writes) else {
+        return Ok(());
+    };
+    if read > write {
+        return Err(WorkloadError::ReadsExceedWrites { read, write });
+    }
+    match checkpoint.keep_last {
+        Some(kept) if workload.checkpoint_only() && read > kept => {
+            Err(WorkloadError::ReadsExceedKept { read, kept })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The buffers of one rank.
+fn check_buffers(checkpoint: &Checkpoint) -> Result<(), WorkloadError> {
+    let Checkpoint { streams, chunk_size, pool_size, .. } = *checkpoint;
+    let needed = chunk_size.saturating_mul(u64::from(streams));
+    if needed > MOST_IN_FLIGHT_BYTES {
+        return Err(WorkloadError::ChunkBytes { streams, chunk: chunk_size });
+    }
+    match pool_size {
+        Some(found) if found < needed => {
+            Err(WorkloadError::PoolTooSmall { found, needed, streams, chunk: chunk_size })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How the layers fall on the ranks.
+fn check_geometry(workload: &Workload, layers: u64, ranks: u32) -> Result<(), WorkloadError> {
+    let parallelism = &workload.model.parallelism;
+    let pipeline = parallelism.pipeline;
+    if layers < u64::from(pipeline) {
+        return Err(WorkloadError::LayersFewerThanStages { layers, pipeline });
+    }
+    if pipeline > 1 && parallelism.zero_stage == 3 {
+        return Err(WorkloadError::ZeroWithPipeline { pipeline });
+    }
+    let model_ranks = u64::from(pipeline) * u64::from(parallelism.tensor);
+    match (workload.checkpoint.mode, parallelism.data) {
+        (CheckpointMode::Default, Some(data)) => Err(WorkloadError::DataParallelismGiven { data }),
+        (CheckpointMode::Default, None) if u64::from(ranks) % model_ranks.max(1) != 0 => {
+            Err(WorkloadError::RanksNotMultiple { ranks, model_ranks })
+        }
+        (CheckpointMode::Subset, None) => Err(WorkloadError::SubsetWithoutData),
+        (CheckpointMode::Subset, Some(data)) => {
+            let world = model_ranks.saturating_mul(u64::from(data));
+            match world < u64::from(ranks) {
+                true => Err(WorkloadError::SubsetTooSmall { ranks, world }),
+                false => Ok(()),
+            }
+        }
+        (CheckpointMode::Default, None) => Ok(()),
+    }
+}
+
+/// Settings that the workflow, or another setting, does not reach.
+pub(crate) fn remarks(workload: &Workload) -> Vec<WarningKind> {
+    let (workflow, checkpoint) = (&workload.workflow, &workload.checkpoint);
+    let mut kinds = Vec::new();
+    if !workflow.checkpoint {
+        return kinds;
+    }
+    let some = |count: Option<u64>| count.is_some_and(|count| count > 0);
+    let training = [
+        (checkpoint.steps_between_checkpoints.is_some(), "checkpoint.steps_between_checkpoints"),
+        (checkpoint.overhead_budget.is_some(), "checkpoint.overhead_budget"),
+    ];
+    let alone = [
+        (some(checkpoint.num_checkpoints_write), "checkpoint.num_checkpoints_write"),
+        (some(checkpoint.num_checkpoints_read), "checkpoint.num_checkpoints_read"),
+    ];
+    let given = |(given, key): (bool, &'static str)| given.then_some(key);
+    if workflow.train {
+        let keys = alone.into_iter().filter_map(given);
+        kinds.extend(keys.map(|key| WarningKind::NeedsCheckpointOnly { key }));
+    } else {
+        let keys = training.into_iter().filter_map(given);
+        kinds.extend(keys.map(|key| WarningKind::NeedsTraining { key }));
+    }
+    let reads = !workflow.train && some(checkpoint.num_checkpoints_read);
+    let loads = "checkpoints that are read (`checkpoint.num_checkpoints_read`)";
+    let alone = checkpoint.save_mode == SaveMode::Sync && checkpoint.saves_in_flight > 1;
+    let idle = [
+        (!reads && checkpoint.verify, "checkpoint.verify", loads),
+        (!reads && checkpoint.recovery_rank_shift, "checkpoint.recovery_rank_shift", loads),
+        (alone, "checkpoint.saves_in_flight", "`checkpoint.save_mode: async`"),
+    ];
+    let idle = idle.into_iter().filter(|(idle, ..)| *idle);
+    kinds.extend(idle.map(|(_, key, needs)| WarningKind::Needs { key, needs }));
+    kinds
+}
