@@ -5,8 +5,9 @@
 //! ```
 //!
 //! Both ask one server in a process of its own for the same objects, with the same number of threads,
-//! and drop the bytes; the bare one is a blocking socket. One line of JSON a case, rates in GiB/s and
-//! requests/s, CPU time of the client alone in s/GiB.
+//! and drop the bytes; the bare one is a blocking socket. A signature costs the server time too, so the
+//! bare client is run without one and with one, which it makes before the clock starts. One line of JSON
+//! a case, rates in GiB/s and requests/s, CPU time of the client alone in s/GiB.
 
 #![allow(clippy::print_stdout, reason = "the result of the example")]
 
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 
 use feedline_s3_server::{Keys, Server};
 use feedline_store::{AlignedBuf, Durability, Remote, RemoteOptions, Store, Writer};
+use object_store::aws::{AwsAuthorizer, AwsCredential};
+use object_store::client::{HttpRequest, HttpRequestBody};
 use serde_json::json;
 
 const OBJECTS: usize = 8;
@@ -115,14 +118,34 @@ where
     Run { bytes: bytes.into_inner(), requests: requests.into_inner(), wall, cpu }
 }
 
-fn bare(url: &str, threads: usize, seconds: f64) -> Run {
+/// The headers that sign a GET of each object.
+fn signatures(url: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let Keys { id, secret } = Keys::TEST;
+    let (key_id, secret_key) = (id.to_owned(), secret.to_owned());
+    let credential = AwsCredential { key_id, secret_key, token: None };
+    let sign = |number| {
+        let mut request = HttpRequest::new(HttpRequestBody::empty());
+        *request.uri_mut() = format!("{url}/bucket/{number}").parse()?;
+        AwsAuthorizer::new(&credential, "s3", "us-east-1").try_authorize(&mut request, None)?;
+        let mut lines = String::new();
+        for (name, value) in request.headers() {
+            lines += &format!("{name}: {}\r\n", value.to_str()?);
+        }
+        Ok(lines)
+    };
+    (0..OBJECTS).map(sign).collect()
+}
+
+/// `headers` are those of each object, beside its host.
+fn bare(url: &str, headers: &[String], threads: usize, seconds: f64) -> Run {
     let host = url.trim_start_matches("http://");
     run(threads, seconds, || {
         let mut stream = TcpStream::connect(host).expect("connect");
         stream.set_nodelay(true).expect("no delay");
         let mut buf = AlignedBuf::new(1 << 20);
         move |number| {
-            let request = format!("GET /bucket/{number} HTTP/1.1\r\nhost: {host}\r\n\r\n");
+            let headers = &headers[number];
+            let request = format!("GET /bucket/{number} HTTP/1.1\r\nhost: {host}\r\n{headers}\r\n");
             stream.write_all(request.as_bytes()).expect("send");
             let (mut filled, head) = (0, loop_head(&mut stream, &mut buf));
             let (head_bytes, mut held, len) = head;
@@ -193,13 +216,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         writer.write_all(&vec![number as u8; object_bytes])?;
         writer.publish(Durability::None)?;
     }
+    let (unsigned, signed) = (vec![String::new(); OBJECTS], signatures(&process.url)?);
     // As the bare client asks, so that the server has the same to do for both.
     let plain = RemoteOptions { unsigned: true, ..options };
     let plain = Remote::connect("s3://bucket", &plain)?;
     for threads in [1, 2, 4] {
         let runs = [
-            ("bare", bare(&process.url, threads, seconds)),
+            ("bare", bare(&process.url, &unsigned, threads, seconds)),
             ("remote", remote(&plain, threads, seconds)),
+            ("bare, signed", bare(&process.url, &signed, threads, seconds)),
             ("remote, signed", remote(&store, threads, seconds)),
         ];
         for (client, run) in runs {

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,10 +15,11 @@ use super::fault::{Failure, RemoteFault, innermost, one_line};
 pub(crate) enum Broken {
     /// Before anything was sent.
     Before(Box<dyn std::error::Error + Send + Sync>),
+    /// There is nothing to sign the request with.
+    Unsigned(object_store::Error),
     Connect(std::io::Error),
-    Request(hyper::Error),
-    /// Between the head of an answer and the last byte of its body.
-    Body(std::io::Error),
+    /// Between the first byte of the request and the last one of the answer.
+    Wire(std::io::Error),
     Stalled(Duration),
 }
 
@@ -26,9 +27,9 @@ impl Broken {
     pub(crate) fn failure(&self) -> Failure {
         let (fault, message) = match self {
             Broken::Before(error) => (RemoteFault::Protocol, error.to_string()),
+            Broken::Unsigned(error) => (RemoteFault::NoCredentials, innermost(error)),
             Broken::Connect(error) => (RemoteFault::Unreachable, error.to_string()),
-            Broken::Request(error) => (RemoteFault::Broken, innermost(error)),
-            Broken::Body(error) => (RemoteFault::Broken, error.to_string()),
+            Broken::Wire(error) => (RemoteFault::Broken, error.to_string()),
             Broken::Stalled(limit) => (RemoteFault::Stalled, format!("no byte for {limit:?}")),
         };
         Failure { fault, message: one_line(&message) }
@@ -39,9 +40,9 @@ impl Broken {
     pub(crate) fn into_http(self) -> HttpError {
         match self {
             Broken::Before(error) => HttpError::new_boxed(HttpErrorKind::Unknown, error),
+            Broken::Unsigned(error) => HttpError::new(HttpErrorKind::Unknown, error),
             Broken::Connect(error) => HttpError::new(HttpErrorKind::Connect, error),
-            Broken::Request(error) => HttpError::new(HttpErrorKind::Request, error),
-            Broken::Body(error) => HttpError::new(HttpErrorKind::Request, error),
+            Broken::Wire(error) => HttpError::new(HttpErrorKind::Request, error),
             Broken::Stalled(_) => {
                 let error = std::io::Error::from(std::io::ErrorKind::TimedOut);
                 HttpError::new(HttpErrorKind::Request, error)
@@ -57,10 +58,12 @@ pub(crate) struct Stalled;
 const TICK: Duration = Duration::from_millis(100);
 
 /// Sees to it that something moves, and is wanted. Counts from the first time it is polled until
-/// [`Stall::rest`].
+/// [`Stall::rest`], or until something has moved.
+///
+/// Its timer stays from one wait to the next and runs out when it runs out: to set it for each wait
+/// would cost more than the few times it wakes somebody for nothing.
 pub(crate) struct Stall {
     pub(crate) limit: Duration,
-    moved: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     since: Instant,
     seen: u64,
@@ -69,8 +72,8 @@ pub(crate) struct Stall {
 }
 
 impl Stall {
-    pub(crate) fn new(limit: Duration, moved: Arc<AtomicU64>, stop: Arc<AtomicBool>) -> Stall {
-        Stall { limit, moved, stop, since: Instant::now(), seen: 0, timer: None, waiting: false }
+    pub(crate) fn new(limit: Duration, stop: Arc<AtomicBool>) -> Stall {
+        Stall { limit, stop, since: Instant::now(), seen: 0, timer: None, waiting: false }
     }
 
     /// What was waited for has come.
@@ -78,27 +81,23 @@ impl Stall {
         self.waiting = false;
     }
 
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Stalled> {
+    /// `moved` grows with everything that moves.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, moved: u64) -> Poll<Stalled> {
+        if !self.waiting || moved != self.seen {
+            (self.waiting, self.seen, self.since) = (true, moved, Instant::now());
+        }
         let tick = self.limit.min(TICK);
         loop {
             let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(tick)));
-            if !self.waiting {
-                timer.as_mut().reset(Instant::now() + tick);
-                self.waiting = true;
-                self.since = Instant::now();
-                self.seen = self.moved.load(Ordering::Relaxed);
-            }
             if timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
-            let stands_still = self.moved.load(Ordering::Relaxed) == self.seen;
-            if self.stop.load(Ordering::Relaxed)
-                || (stands_still && self.since.elapsed() >= self.limit)
-            {
+            let now = Instant::now();
+            let left = self.limit.saturating_sub(now - self.since);
+            if self.stop.load(Ordering::Relaxed) || left.is_zero() {
                 return Poll::Ready(Stalled);
             }
-            timer.as_mut().reset(Instant::now() + tick);
-            self.waiting = stands_still;
+            timer.as_mut().reset(now + left.min(TICK));
         }
     }
 }

@@ -6,7 +6,6 @@
 //! attempt that failed, which `object_store` repeats, and not an answer that cannot be understood.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,6 @@ use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, HOST, RANGE, USER_AGENT};
 use http::{HeaderValue, Method, StatusCode};
-use hyper::body::{Body, Incoming};
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
@@ -22,10 +20,12 @@ use object_store::client::{
 
 use super::attempts::Attempts;
 use super::broken::Broken;
-use super::exchange::{Exchange, Reads, Unanswered, WatchedBody};
+use super::exchange::{self, Reads, Unanswered, WatchedBody};
 use super::fault::{Failure, Refusal};
-use super::pool::Pool;
+use super::message::{Framing, Head};
+use super::pool::{Connection, Pool, Timeouts};
 use super::raw::{self, Passed, RawBody};
+use super::signature::Signer;
 use super::uri_keys::UriKeys;
 use super::wire::{Dialer, Origin};
 
@@ -37,9 +37,10 @@ const AGENT: &str = concat!("feedline/", env!("CARGO_PKG_VERSION"));
 #[derive(Clone)]
 pub(crate) struct Connector {
     pub(crate) dialer: Arc<Dialer>,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) stall_timeout: Duration,
+    pub(crate) timeouts: Timeouts,
     pub(crate) uri_keys: Option<UriKeys>,
+    /// For services whose requests are signed here, after everything else was done to them.
+    pub(crate) signer: Option<Arc<Signer>>,
 }
 
 impl fmt::Debug for Connector {
@@ -53,11 +54,14 @@ impl HttpConnector for Connector {
         // Set for the addresses inside a cloud that give credentials, which are there or are not.
         let key = object_store::ClientConfigKey::ConnectTimeout;
         let quick = options.get_config_value(&key).is_some_and(|value| value == "1s");
-        let connect_timeout = if quick { Duration::from_secs(1) } else { self.connect_timeout };
+        let mut timeouts = self.timeouts;
+        if quick {
+            timeouts.connect = Duration::from_secs(1);
+        }
         Ok(HttpClient::new(Http {
-            pool: Arc::new(Pool::new(Arc::clone(&self.dialer), connect_timeout)),
-            stall_timeout: self.stall_timeout,
+            pool: Arc::new(Pool::new(Arc::clone(&self.dialer), timeouts)),
             uri_keys: self.uri_keys.clone(),
+            signer: self.signer.clone(),
         }))
     }
 }
@@ -65,8 +69,8 @@ impl HttpConnector for Connector {
 /// The client.
 struct Http {
     pool: Arc<Pool>,
-    stall_timeout: Duration,
     uri_keys: Option<UriKeys>,
+    signer: Option<Arc<Signer>>,
 }
 
 impl fmt::Debug for Http {
@@ -77,12 +81,17 @@ impl fmt::Debug for Http {
 
 #[async_trait]
 impl HttpService for Http {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let attempts = Attempts::current();
-        if let Some(attempts) = &attempts {
-            attempts.begin();
-        }
-        let result = self.attempt(request, attempts.clone()).await;
+        let result = match self.prepare(&mut request).await {
+            Err(broken) => Err(broken),
+            Ok(plan) => {
+                if let Some(attempts) = &attempts {
+                    attempts.begin();
+                }
+                self.attempt(request, plan, attempts.clone()).await
+            }
+        };
         if let (Err(broken), Some(attempts)) = (&result, &attempts) {
             attempts.fail(broken.failure());
         }
@@ -90,37 +99,54 @@ impl HttpService for Http {
     }
 }
 
+/// What is known about a request before anything is rewritten.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// The answer is the bytes of an object.
+    streams: bool,
+    from_start: bool,
+}
+
 impl Http {
+    /// Makes of a request what is sent.
+    async fn prepare(&self, request: &mut HttpRequest) -> Result<Asked, Broken> {
+        let streams = is_object(request);
+        let from_start = streams && asks_from_start(request);
+        if let Some(keys) = &self.uri_keys {
+            keys.rewrite(request).map_err(|e| Broken::Before(Box::new(e)))?;
+        }
+        complete(request);
+        if let Some(signer) = &self.signer {
+            signer.sign(request).await?;
+        }
+        Ok(Asked { streams, from_start })
+    }
+
     async fn attempt(
         &self,
-        mut request: HttpRequest,
+        request: HttpRequest,
+        asked: Asked,
         attempts: Option<Arc<Attempts>>,
     ) -> Result<HttpResponse, Broken> {
-        let streams = is_object(&request);
-        let from_start = streams && asks_from_start(&request);
-        if let Some(keys) = &self.uri_keys {
-            keys.rewrite(&mut request).await.map_err(Broken::Before)?;
-        }
-        let origin = Origin::of(request.uri()).map_err(|e| Broken::Before(Box::new(e)))?;
-        complete(&mut request);
-        let range = request.headers().get(RANGE).cloned();
+        let Asked { streams, from_start } = asked;
         let tap = attempts.as_ref().and_then(|attempts| attempts.tap.as_ref()).filter(|_| streams);
         let reads = if streams && tap.is_none() { Reads::Long } else { Reads::Short };
-        let (response, exchange) = self.send(&origin, request, reads).await?;
-        let (mut parts, body) = response.into_parts();
+        let (mut head, connection) = self.send(&request, reads).await?;
+        let parts = &mut head.parts;
         if from_start && parts.status == StatusCode::OK && is_empty(&parts.headers) {
             // No byte of an empty object is in any range; some servers answer with all there is.
             parts.status = StatusCode::RANGE_NOT_SATISFIABLE;
         }
-        let (pool, limit) = (Arc::clone(&self.pool), self.stall_timeout);
-        if let (Some(attempts), Some(tap), Some(len)) = (&attempts, tap, body.size_hint().exact())
-            && raw::is_exact(range.as_ref(), parts.status, &parts.headers)
+        let pool = Arc::clone(&self.pool);
+        if let (Some(attempts), Some(tap), Framing::Exact(len)) = (&attempts, tap, head.framing)
+            && raw::is_exact(request.headers().get(RANGE), parts.status, &parts.headers)
         {
-            tap.put(RawBody::new(&parts, body, len, exchange, pool, limit));
+            tap.put(RawBody::new(&head, len, connection, pool));
             let passed = Passed { attempts: Arc::clone(attempts) };
-            return Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(passed)));
+            return Ok(HttpResponse::from_parts(head.parts, HttpResponseBody::new(passed)));
         }
-        let mut body = WatchedBody::new(body, exchange, pool, limit);
+        let mut body = WatchedBody::new(&head, connection, pool, reads);
+        let parts = head.parts;
         if streams && parts.status.is_success() {
             body.attempts = attempts;
             return Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body)));
@@ -146,21 +172,23 @@ impl Http {
     /// Sends a request over a connection that is there, or a new one.
     async fn send(
         &self,
-        origin: &Origin,
-        mut request: HttpRequest,
+        request: &HttpRequest,
         reads: Reads,
-    ) -> Result<(http::Response<Incoming>, Exchange), Broken> {
+    ) -> Result<(Head, Connection), Broken> {
         loop {
-            let (connection, is_new) = match self.pool.take(origin) {
+            let (connection, is_new) = match self.pool.take(request.uri()) {
                 Some(connection) => (connection, false),
-                None => (self.pool.dial(origin).await.map_err(Broken::Connect)?, true),
+                None => {
+                    let origin = Origin::of(request.uri());
+                    let origin = origin.map_err(|error| Broken::Before(Box::new(error)))?;
+                    (self.pool.dial(origin).await.map_err(Broken::Connect)?, true)
+                }
             };
-            let exchange = Exchange::over(connection, reads).await?;
-            match exchange.ask(request, self.stall_timeout).await {
+            match exchange::ask(connection, request, reads).await {
                 Ok(answer) => return Ok(answer),
                 // The server closed it in the moment we took it.
-                Err(Unanswered::Unsent(unsent, _)) if !is_new => request = *unsent,
-                Err(Unanswered::Unsent(_, error)) => return Err(Broken::Request(error)),
+                Err(Unanswered::Unsent(_)) if !is_new => {}
+                Err(Unanswered::Unsent(error)) => return Err(Broken::Wire(error)),
                 Err(Unanswered::Broken(broken)) => return Err(broken),
             }
         }
@@ -184,35 +212,26 @@ fn is_empty(headers: &http::HeaderMap) -> bool {
     headers.get(CONTENT_LENGTH).is_some_and(|value| value.as_bytes() == b"0")
 }
 
-/// What HTTP/1.1 wants: the host as a header, and only the path in the first line.
+/// What HTTP/1.1 wants: the host as a header.
 fn complete(request: &mut HttpRequest) {
-    let uri = request.uri().clone();
-    if let Some(authority) = uri.authority() {
+    let host = request.uri().authority().map(|authority| {
         let host = authority.as_str().rsplit('@').next().unwrap_or_default();
-        if let Ok(host) = HeaderValue::from_str(host) {
-            request.headers_mut().entry(HOST).or_insert(host);
-        }
+        HeaderValue::from_str(host)
+    });
+    if let Some(Ok(host)) = host {
+        request.headers_mut().entry(HOST).or_insert(host);
     }
     request.headers_mut().entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    if let Ok(path) = path.parse() {
-        *request.uri_mut() = path;
-    }
 }
 
 /// Reads an answer whole.
 async fn collect(mut body: WatchedBody) -> Result<Bytes, Broken> {
     let mut whole = BytesMut::new();
     loop {
-        let frame = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame_plainly(cx)).await;
-        match frame {
+        match std::future::poll_fn(|cx| body.poll_data_plainly(cx)).await {
             None => return Ok(whole.freeze()),
             Some(Err(broken)) => return Err(broken),
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    whole.extend_from_slice(&data);
-                }
-            }
+            Some(Ok(data)) => whole.extend_from_slice(&data),
         }
         if whole.len() > ANSWER_BYTES_MAX {
             return Err(Broken::Before("an answer of more than 64 MiB".into()));
@@ -247,6 +266,7 @@ pub(crate) fn request(method: Method, uri: &str) -> HttpRequest {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fault::RemoteFault;
     use super::*;
 
     #[test]
@@ -270,11 +290,43 @@ mod tests {
         assert!(!found("") && !found("<?xml"));
     }
 
+    #[derive(Debug)]
+    struct Nobody;
+
+    #[async_trait]
+    impl object_store::CredentialProvider for Nobody {
+        type Credential = object_store::aws::AwsCredential;
+
+        async fn get_credential(&self) -> object_store::Result<Arc<Self::Credential>> {
+            Err(object_store::Error::NotSupported { source: "nobody knows".into() })
+        }
+    }
+
     #[test]
-    fn the_first_line_has_the_path_and_the_host_is_a_header() {
-        let mut asked = request(Method::GET, "http://h:90/a%20b/s3%3A//c?x=1");
+    fn what_cannot_be_signed_is_not_sent() {
+        let timeouts = Timeouts { connect: Duration::from_secs(1), stall: Duration::from_secs(1) };
+        let pool = Arc::new(Pool::new(Arc::default(), timeouts));
+        let signer = Some(Arc::new(Signer::new("us-east-1", Arc::new(Nobody))));
+        let client = Http { pool, uri_keys: None, signer };
+        let attempts = Arc::new(Attempts::default());
+        let asked = attempts
+            .over(async move { client.call(request(Method::GET, "http://127.0.0.1:1/b/k")).await });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let error = runtime.block_on(asked).unwrap_err();
+        // A kind that is not repeated.
+        assert_eq!(error.kind(), object_store::client::HttpErrorKind::Unknown);
+        let failure = Failure { fault: RemoteFault::NoCredentials, message: "nobody knows".into() };
+        assert_eq!(attempts.failure(), Some(failure));
+        let before = crate::tally::total();
+        attempts.charge();
+        assert_eq!((crate::tally::total() - before).requests, 0);
+    }
+
+    #[test]
+    fn the_host_is_a_header() {
+        let mut asked = request(Method::GET, "http://u:p@h:90/a%20b/s3%3A//c?x=1");
         complete(&mut asked);
-        assert_eq!(asked.uri().to_string(), "/a%20b/s3%3A//c?x=1");
         assert_eq!(asked.headers()[HOST], "h:90");
+        assert_eq!(asked.headers()[USER_AGENT], AGENT);
     }
 }

@@ -18,8 +18,9 @@ const LANES_MAX: usize = 512;
 
 /// A client and what drives it.
 pub(crate) struct Lane {
-    runtime: Runtime,
+    /// Before the runtime, which its connections belong to.
     pub(crate) client: Client,
+    runtime: Runtime,
 }
 
 impl Lane {

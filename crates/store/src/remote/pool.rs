@@ -5,11 +5,15 @@
 //! otherwise the next request would go wrong and count as one that had to be repeated.
 
 use std::io;
-use std::net::TcpStream;
-use std::sync::atomic::AtomicBool;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use bytes::{BufMut, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+
+use super::broken::{Broken, Stall};
 use super::wire::{Dialer, Origin, Wire};
 
 /// Idle connections kept; a queue has that many requests under way at most before it makes new ones.
@@ -18,25 +22,29 @@ const IDLE_MAX: usize = 256;
 /// without telling anyone.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// A connection between two requests.
+/// A connection, with what serves one request after the other.
 pub(crate) struct Connection {
     pub(crate) wire: Wire,
-    pub(crate) place: Place,
+    /// What was read and nobody has taken.
+    pub(crate) read: BytesMut,
+    stall: Stall,
+    origin: Origin,
+    idle_since: Instant,
 }
 
-/// What is known about a connection beside its bytes.
-pub(crate) struct Place {
-    origin: Origin,
-    probe: TcpStream,
-    idle_since: Instant,
-    /// Set when nobody wants answers any more.
-    pub(crate) stop: Arc<AtomicBool>,
+/// How long is waited.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timeouts {
+    /// For a connection.
+    pub(crate) connect: Duration,
+    /// For the next byte.
+    pub(crate) stall: Duration,
 }
 
 /// The idle connections.
 pub(crate) struct Pool {
     dialer: Arc<Dialer>,
-    connect_timeout: Duration,
+    timeouts: Timeouts,
     idle: Mutex<Vec<Connection>>,
 }
 
@@ -47,49 +55,92 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(dialer: Arc<Dialer>, connect_timeout: Duration) -> Pool {
-        Pool { dialer, connect_timeout, idle: Mutex::default() }
+    pub(crate) fn new(dialer: Arc<Dialer>, timeouts: Timeouts) -> Pool {
+        Pool { dialer, timeouts, idle: Mutex::default() }
     }
 
     /// An idle connection that its server has not closed, the one used last first.
-    pub(crate) fn take(&self, origin: &Origin) -> Option<Connection> {
+    pub(crate) fn take(&self, uri: &http::Uri) -> Option<Connection> {
         loop {
-            let connection = self.pop(origin)?;
-            if connection.place.is_open() {
+            let connection = self.pop(uri)?;
+            if connection.is_open() {
                 return Some(connection);
             }
         }
     }
 
     /// A new connection.
-    pub(crate) async fn dial(&self, origin: &Origin) -> io::Result<Connection> {
-        let (wire, probe) = self.dialer.dial(origin, self.connect_timeout).await?;
-        let stop = Arc::clone(&self.dialer.stop);
-        let place = Place { origin: origin.clone(), probe, idle_since: Instant::now(), stop };
-        Ok(Connection { wire, place })
+    pub(crate) async fn dial(&self, origin: Origin) -> io::Result<Connection> {
+        let wire = self.dialer.dial(&origin, self.timeouts.connect).await?;
+        let stall = Stall::new(self.timeouts.stall, Arc::clone(&self.dialer.stop));
+        let (read, idle_since) = (BytesMut::new(), Instant::now());
+        Ok(Connection { wire, read, stall, origin, idle_since })
     }
 
     /// Keeps a connection whose answer was read to its end.
     pub(crate) fn put(&self, mut connection: Connection) {
-        connection.place.idle_since = Instant::now();
+        connection.idle_since = Instant::now();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_MAX {
             idle.push(connection);
         }
     }
 
-    fn pop(&self, origin: &Origin) -> Option<Connection> {
+    /// Whether a connection was given back.
+    #[cfg(test)]
+    pub(crate) fn keeps_any(&self) -> bool {
+        !self.idle.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    fn pop(&self, uri: &http::Uri) -> Option<Connection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = idle.iter().rposition(|connection| connection.place.origin == *origin)?;
+        let at = idle.iter().rposition(|connection| connection.origin.serves(uri))?;
         Some(idle.swap_remove(at))
     }
 }
 
-impl Place {
+impl Connection {
     /// Whether nothing came since the last answer: neither the end nor bytes nobody asked for.
     fn is_open(&self) -> bool {
-        let peeked = self.probe.peek(&mut [0]);
-        let silent = peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-        silent && self.idle_since.elapsed() < IDLE_TIME_MAX
+        self.wire.is_silent() && self.idle_since.elapsed() < IDLE_TIME_MAX
+    }
+
+    /// Reads at most `most` more bytes into the buffer. None means that the server has closed.
+    pub(crate) fn poll_more(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
+    ) -> Poll<Result<usize, Broken>> {
+        self.read.reserve(most);
+        let mut space = (&mut self.read).limit(most);
+        let read = std::pin::pin!(self.wire.read_buf(&mut space)).poll(cx);
+        self.watch(cx, read)
+    }
+
+    /// Reads into memory of the caller's. None means that the server has closed.
+    pub(crate) fn poll_into(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<Result<usize, Broken>> {
+        let mut space = ReadBuf::new(buf);
+        let read = Pin::new(&mut self.wire).poll_read(cx, &mut space);
+        let count = space.filled().len();
+        self.watch(cx, read.map_ok(|()| count))
+    }
+
+    /// Sees to it that a wait has an end.
+    fn watch(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: Poll<io::Result<usize>>,
+    ) -> Poll<Result<usize, Broken>> {
+        let Poll::Ready(read) = read else {
+            ready!(self.stall.poll(cx, self.wire.moved()));
+            self.stall.rest();
+            return Poll::Ready(Err(Broken::Stalled(self.stall.limit)));
+        };
+        self.stall.rest();
+        Poll::Ready(read.map_err(Broken::Wire))
     }
 }

@@ -14,21 +14,20 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use http::header::{CONNECTION, CONTENT_RANGE};
-use http::{HeaderMap, HeaderValue, StatusCode, Version};
-use hyper::body::{Body, Frame, Incoming};
+use http::header::CONTENT_RANGE;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body::{Body, Frame};
 use object_store::client::HttpError;
-use tokio::io::{AsyncRead, ReadBuf};
 
 use super::attempts::Attempts;
-use super::broken::{Broken, Stall, Stalled};
-use super::exchange::Exchange;
+use super::broken::Broken;
+use super::exchange::ended;
+use super::message::Head;
 use super::pool::{Connection, Pool};
 
 /// What stands for bytes that were read past `object_store`.
@@ -97,12 +96,8 @@ impl Body for Passed {
 
 /// The rest of an answer, from the first byte of its body on.
 pub(crate) struct RawBody {
-    /// What hyper read together with the head.
-    early: Bytes,
-    /// What is still to come, without that.
+    /// What is still to come, with what was read together with the head.
     left: u64,
-    broken: Option<Broken>,
-    stall: Stall,
     lease: Option<(Connection, Arc<Pool>)>,
     keeps_open: bool,
 }
@@ -120,39 +115,10 @@ pub(crate) fn is_exact(range: Option<&HeaderValue>, status: StatusCode, head: &H
 }
 
 impl RawBody {
-    /// Takes the connection away from hyper, with what that has read already. The body has `len` bytes.
-    pub(crate) fn new(
-        head: &http::response::Parts,
-        mut body: Incoming,
-        len: u64,
-        exchange: Exchange,
-        pool: Arc<Pool>,
-        stall_timeout: Duration,
-    ) -> RawBody {
-        let stall = exchange.stall(stall_timeout);
-        let mut early = Vec::new();
-        let mut broken = None;
-        // No driver is polled any more, so nothing can come behind what is there.
-        let mut cx = Context::from_waker(Waker::noop());
-        while let Poll::Ready(Some(frame)) = Pin::new(&mut body).poll_frame(&mut cx) {
-            match frame.map(Frame::into_data) {
-                Ok(Ok(data)) => early.extend_from_slice(&data),
-                Ok(Err(_)) => {}
-                Err(error) => {
-                    broken = Some(Broken::Request(error));
-                    break;
-                }
-            }
-        }
-        let (connection, read) = exchange.take_back();
-        let missing = len.saturating_sub(early.len() as u64);
-        let taken = missing.min(read.len() as u64);
-        early.extend_from_slice(&read[..taken as usize]);
-        let closes = head.headers.get_all(CONNECTION).iter().any(closes);
-        let keeps_open = !closes && head.version == Version::HTTP_11 && taken == read.len() as u64;
-        let (early, left) = (Bytes::from(early), missing - taken);
-        let lease = Some((connection, pool));
-        let mut body = RawBody { early, left, broken, stall, lease, keeps_open };
+    /// The body behind a head, `len` bytes long.
+    pub(crate) fn new(head: &Head, len: u64, connection: Connection, pool: Arc<Pool>) -> RawBody {
+        let keeps_open = head.keeps_open;
+        let mut body = RawBody { left: len, lease: Some((connection, pool)), keeps_open };
         body.finish_at_end();
         body
     }
@@ -161,54 +127,35 @@ impl RawBody {
         if self.left == 0
             && let Some((connection, pool)) = self.lease.take()
             && self.keeps_open
+            && connection.read.is_empty()
         {
             pool.put(connection);
         }
     }
 
     fn is_at_end(&self) -> bool {
-        self.left == 0 && self.early.is_empty()
+        self.left == 0
     }
 
     /// Reads some of the bytes that are left, at least one.
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<Result<usize, Broken>> {
-        if !self.early.is_empty() {
-            let count = self.early.len().min(buf.len());
-            self.early.copy_to_slice(&mut buf[..count]);
-            return Poll::Ready(Ok(count));
-        }
-        if let Some(broken) = self.broken.take() {
-            return Poll::Ready(Err(broken));
-        }
         let Some((connection, _)) = &mut self.lease else {
-            return Poll::Ready(Err(Broken::Body(io::ErrorKind::NotConnected.into())));
+            return Poll::Ready(Err(Broken::Wire(io::ErrorKind::NotConnected.into())));
         };
-        let most = buf.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let mut space = ReadBuf::new(&mut buf[..most]);
-        match Pin::new(&mut connection.wire).poll_read(cx, &mut space) {
-            Poll::Pending => {
-                self.stall.poll(cx).map(|Stalled| Err(Broken::Stalled(self.stall.limit)))
-            }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(Broken::Body(error))),
-            Poll::Ready(Ok(())) => {
-                let count = space.filled().len();
-                if count == 0 {
-                    let why = "the answer ends before its last byte";
-                    let error = io::Error::new(io::ErrorKind::UnexpectedEof, why);
-                    return Poll::Ready(Err(Broken::Body(error)));
-                }
-                self.stall.rest();
-                self.left -= count as u64;
-                self.finish_at_end();
-                Poll::Ready(Ok(count))
-            }
+        let mut most = buf.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        if !connection.read.is_empty() {
+            most = most.min(connection.read.len());
+            connection.read.copy_to_slice(&mut buf[..most]);
+        } else {
+            most = match ready!(connection.poll_into(cx, &mut buf[..most]))? {
+                0 => return Poll::Ready(Err(Broken::Wire(ended()))),
+                count => count,
+            };
         }
+        self.left -= most as u64;
+        self.finish_at_end();
+        Poll::Ready(Ok(most))
     }
-}
-
-fn closes(value: &HeaderValue) -> bool {
-    let words = value.to_str().unwrap_or("close");
-    words.split(',').any(|word| word.trim().eq_ignore_ascii_case("close"))
 }
 
 /// The bytes of an answer, in whichever way they come.
@@ -297,6 +244,7 @@ impl Source {
 mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::net::TcpListener;
+    use std::task::Waker;
 
     use super::*;
     use crate::{Remote, RemoteOptions, Store};
@@ -327,7 +275,7 @@ mod tests {
             };
             frame.map(|frame| frame.map(|frame| frame.into_data().unwrap().len()).ok())
         };
-        let broken = Some(Broken::Body(io::ErrorKind::ConnectionReset.into()));
+        let broken = Some(Broken::Wire(io::ErrorKind::ConnectionReset.into()));
         *attempts.tap.as_ref().unwrap().state() = State { body: None, untold: 100_000, broken };
         assert_eq!([next(), next()], [Some(Some(65_536)), Some(Some(34_464))]);
         assert_eq!(attempts.failure(), None);

@@ -20,8 +20,10 @@ use super::credentials::Shared;
 use super::fault::{innermost, one_line};
 use super::http::Connector;
 use super::options::{PART_BYTES_MIN, RemoteOptions};
+use super::pool::Timeouts;
 use super::profile::{self, Profile};
 use super::root::{Root, Service};
+use super::signature::Signer;
 use super::uri_keys::UriKeys;
 use super::wire::Dialer;
 use crate::{Op, StoreError};
@@ -66,9 +68,9 @@ impl Recipe {
         check(root, options)?;
         let connector = Connector {
             dialer: Arc::new(Dialer::new(Arc::clone(&options.stop))),
-            connect_timeout: options.connect_timeout,
-            stall_timeout: options.stall_timeout,
+            timeouts: Timeouts { connect: options.connect_timeout, stall: options.stall_timeout },
             uri_keys: None,
+            signer: None,
         };
         let setup = Setup { root, options, home, connector };
         let (connector, builder) = match root.service {
@@ -177,6 +179,12 @@ fn endpoint_url(root: &Root, text: &str, path_style: bool) -> Result<Url, StoreE
     Ok(url)
 }
 
+/// Whether `object_store` takes a value of its environment variables for a yes.
+fn means_yes(value: &str) -> bool {
+    let words = ["1", "true", "on", "yes", "y", "requester"];
+    words.iter().any(|word| value.eq_ignore_ascii_case(word))
+}
+
 /// What goes into a recipe.
 struct Setup<'a> {
     root: &'a Root,
@@ -247,7 +255,8 @@ impl Setup<'_> {
         self.finish_s3(builder, &region, path_style, is_static)
     }
 
-    /// Shares what must be fetched, and leaves signatures to [`UriKeys`] where keys are URIs.
+    /// Shares what must be fetched, and takes signatures over. Those of directory buckets are left
+    /// to `object_store`, which fetches credentials for their sessions, unless keys are URIs.
     fn finish_s3(
         &mut self,
         mut builder: AmazonS3Builder,
@@ -255,9 +264,11 @@ impl Setup<'_> {
         path_style: bool,
         is_static: bool,
     ) -> Result<(Connector, Kind), StoreError> {
-        let unsigned = self.options.unsigned
-            || builder.get_config_value(&AmazonS3ConfigKey::SkipSignature).as_deref()
-                == Some("true");
+        let is_set = |key| builder.get_config_value(&key).is_some_and(|value| means_yes(&value));
+        let unsigned = self.options.unsigned || is_set(AmazonS3ConfigKey::SkipSignature);
+        let has_sessions = is_set(AmazonS3ConfigKey::S3Express);
+        let payer = is_set(AmazonS3ConfigKey::RequestPayer);
+        let plain_bodies = is_set(AmazonS3ConfigKey::UnsignedPayload);
         let mut connector = self.connector.clone();
         let store = builder.clone().with_http_connector(connector.clone()).build();
         let store = store.map_err(|error| unusable(&self.root.text, &error))?;
@@ -266,11 +277,14 @@ impl Setup<'_> {
             false => Shared::new(Arc::clone(store.credentials()), self.home.clone()) as _,
         };
         builder = builder.with_credentials(Arc::clone(&credentials)).with_skip_signature(unsigned);
-        if self.options.uri_keys {
-            let credentials = (!unsigned).then_some(credentials);
-            let keys = UriKeys::new(&self.root.bucket, path_style, region, credentials);
-            connector.uri_keys = Some(keys);
+        if !unsigned && (!has_sessions || self.options.uri_keys) {
+            let mut signer = Signer::new(region, credentials);
+            (signer.payer, signer.plain_bodies) = (payer, plain_bodies);
+            connector.signer = Some(Arc::new(signer));
             builder = builder.with_skip_signature(true);
+        }
+        if self.options.uri_keys {
+            connector.uri_keys = Some(UriKeys::new(&self.root.bucket, path_style));
         }
         Ok((connector, Kind::S3(builder)))
     }
@@ -365,6 +379,16 @@ impl Setup<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_yes_has_many_spellings() {
+        for yes in ["1", "true", "True", "on", "YES", "y", "requester"] {
+            assert!(means_yes(yes), "{yes}");
+        }
+        for no in ["0", "false", "off", "no", "n", "", "truee"] {
+            assert!(!means_yes(no), "{no}");
+        }
+    }
 
     /// What is said about `az://c/x` with these settings beside the account `me`.
     fn azure(key: &str, endpoint: Option<&str>) -> Result<(), String> {

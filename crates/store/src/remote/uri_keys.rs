@@ -2,13 +2,10 @@
 //!
 //! There the object `s3://bucket/train/x` is stored in `bucket` under the key `s3://bucket/train/x`.
 //! `object_store` knows no keys with two slashes in a row, so it works with `train/x`, and every
-//! request is rewritten and signed below it. For reading only: uploads would need another signature.
-
-use std::error::Error;
+//! request is rewritten below it, before it is signed. For reading only.
 
 use bytes::Bytes;
 use http::Uri;
-use object_store::aws::{AwsAuthorizer, AwsCredentialProvider};
 use object_store::client::HttpRequest;
 
 /// How requests are rewritten.
@@ -17,32 +14,16 @@ pub(crate) struct UriKeys {
     bucket: String,
     /// The bucket is the first part of the path.
     path_style: bool,
-    region: String,
-    /// `None` sends requests without a signature.
-    credentials: Option<AwsCredentialProvider>,
 }
 
 impl UriKeys {
-    pub(crate) fn new(
-        bucket: &str,
-        path_style: bool,
-        region: &str,
-        credentials: Option<AwsCredentialProvider>,
-    ) -> UriKeys {
-        let (bucket, region) = (bucket.to_owned(), region.to_owned());
-        UriKeys { bucket, path_style, region, credentials }
+    pub(crate) fn new(bucket: &str, path_style: bool) -> UriKeys {
+        UriKeys { bucket: bucket.to_owned(), path_style }
     }
 
-    /// Makes keys of the request whole URIs, and signs it.
-    pub(crate) async fn rewrite(
-        &self,
-        request: &mut HttpRequest,
-    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+    /// Makes keys of the request whole URIs.
+    pub(crate) fn rewrite(&self, request: &mut HttpRequest) -> Result<(), http::Error> {
         *request.uri_mut() = self.rewritten(request.uri())?;
-        if let Some(credentials) = &self.credentials {
-            let credential = credentials.get_credential().await?;
-            AwsAuthorizer::new(&credential, "s3", &self.region).try_authorize(request, None)?;
-        }
         Ok(())
     }
 
@@ -104,7 +85,7 @@ mod tests {
     use super::*;
 
     fn keys(path_style: bool) -> UriKeys {
-        UriKeys::new("b", path_style, "us-east-1", None)
+        UriKeys::new("b", path_style)
     }
 
     fn check(path_style: bool, uri: &str, expected: &str) {

@@ -6,14 +6,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -45,9 +45,21 @@ impl Origin {
             _ => return Err(invalid()),
         };
         let host = uri.host().ok_or_else(invalid)?.trim_matches(['[', ']']).to_owned();
-        let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        let port = uri.port_u16().unwrap_or(default_port(tls));
         Ok(Origin { tls, host, port })
     }
+
+    /// Whether a connection that goes there can be asked for that.
+    pub(crate) fn serves(&self, uri: &http::Uri) -> bool {
+        let scheme = if self.tls { "https" } else { "http" };
+        let port = uri.port_u16().unwrap_or(default_port(self.tls));
+        let host = uri.host().map(|host| host.trim_matches(['[', ']']));
+        host == Some(&*self.host) && port == self.port && uri.scheme_str() == Some(scheme)
+    }
+}
+
+fn default_port(tls: bool) -> u16 {
+    if tls { 443 } else { 80 }
 }
 
 impl Dialer {
@@ -55,25 +67,19 @@ impl Dialer {
         Dialer { stop, ..Dialer::default() }
     }
 
-    /// A new connection, and a second handle to its socket, to see later whether the server still
-    /// keeps it open.
-    pub(crate) async fn dial(
-        &self,
-        origin: &Origin,
-        timeout: Duration,
-    ) -> io::Result<(Wire, std::net::TcpStream)> {
+    /// A new connection.
+    pub(crate) async fn dial(&self, origin: &Origin, timeout: Duration) -> io::Result<Wire> {
         match tokio::time::timeout(timeout, self.dial_now(origin)).await {
             Ok(dialed) => dialed,
             Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "it takes too long")),
         }
     }
 
-    async fn dial_now(&self, origin: &Origin) -> io::Result<(Wire, std::net::TcpStream)> {
+    async fn dial_now(&self, origin: &Origin) -> io::Result<Wire> {
         let stream = self.reach(origin).await?.into_std()?;
         let probe = stream.try_clone()?;
         let stream = TcpStream::from_std(stream)?;
         stream.set_nodelay(true)?;
-        let moved = Arc::new(AtomicU64::new(0));
         let link = match origin.tls {
             false => Link::Plain(stream),
             true => {
@@ -82,7 +88,7 @@ impl Dialer {
                 Link::Tls(Box::new(self.tls()?.connect(name, stream).await?))
             }
         };
-        Ok((Wire { link, moved }, probe))
+        Ok(Wire { link, probe, moved: 0 })
     }
 
     async fn reach(&self, origin: &Origin) -> io::Result<TcpStream> {
@@ -126,7 +132,9 @@ fn trust_the_system() -> Result<TlsConnector, Box<dyn std::error::Error>> {
 /// An open connection that counts when something moves on it.
 pub(crate) struct Wire {
     link: Link,
-    moved: Arc<AtomicU64>,
+    /// A second handle to the socket, which the runtime does not stand before.
+    probe: std::net::TcpStream,
+    moved: u64,
 }
 
 enum Link {
@@ -136,9 +144,33 @@ enum Link {
 
 impl Wire {
     /// Grows whenever bytes were sent or received.
-    pub(crate) fn moved(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.moved)
+    pub(crate) fn moved(&self) -> u64 {
+        self.moved
     }
+
+    /// Whether there is nothing to read, not even the end. Asks the socket itself: what the runtime
+    /// knows is as old as the last request.
+    pub(crate) fn is_silent(&self) -> bool {
+        let socket = match &self.link {
+            Link::Plain(socket) => socket,
+            Link::Tls(stream) => stream.get_ref().0,
+        };
+        let peek = || self.probe.peek(&mut [0]);
+        let mut peeked = None;
+        // If the runtime takes the socket for readable, it learns here that it is not, which spares
+        // it a read in vain.
+        let seen = socket.try_io(Interest::READABLE, || {
+            let result = peek();
+            peeked = Some(result.as_ref().is_err_and(is_blocked));
+            result
+        });
+        drop(seen);
+        peeked.unwrap_or_else(|| peek().as_ref().is_err_and(is_blocked))
+    }
+}
+
+fn is_blocked(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
 }
 
 impl AsyncRead for Wire {
@@ -152,7 +184,7 @@ impl AsyncRead for Wire {
             Link::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
         };
         ready!(read)?;
-        self.moved.fetch_add(1, Ordering::Relaxed);
+        self.moved += 1;
         Poll::Ready(Ok(()))
     }
 }
@@ -168,7 +200,7 @@ impl AsyncWrite for Wire {
             Link::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
         };
         let written = ready!(written)?;
-        self.moved.fetch_add(1, Ordering::Relaxed);
+        self.moved += 1;
         Poll::Ready(Ok(written))
     }
 
@@ -196,7 +228,7 @@ impl AsyncWrite for Wire {
             Link::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
         };
         let written = ready!(written)?;
-        self.moved.fetch_add(1, Ordering::Relaxed);
+        self.moved += 1;
         Poll::Ready(Ok(written))
     }
 
@@ -220,5 +252,16 @@ mod tests {
         assert_eq!(of("https://h:9000/x").unwrap(), expected(true, "h", 9000));
         assert_eq!(of("http://[::1]:80/").unwrap(), expected(false, "::1", 80));
         assert!(of("ftp://h/").is_err());
+    }
+
+    #[test]
+    fn an_origin_serves_what_is_there_and_nothing_else() {
+        let served = |origin: &str, uri: &str| {
+            Origin::of(&origin.parse().unwrap()).unwrap().serves(&uri.parse().unwrap())
+        };
+        assert!(served("http://h/x", "http://h:80/y") && served("https://h:443/", "https://h/"));
+        assert!(served("http://[::1]:9/", "http://[::1]:9/x"));
+        assert!(!served("http://h/", "https://h:80/") && !served("http://h/", "http://h:81/"));
+        assert!(!served("http://h/", "http://i/") && !served("http://h/", "/x"));
     }
 }
