@@ -3,23 +3,20 @@
 //! In a job of several processes all of them go through this together. Process 0 looks at what is
 //! there, says what is to be done, and gets everything that was measured.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use feedline_checkpoint::{Draft, Layout};
 use feedline_clock::Clock;
 use feedline_formats::{Companion, Element, FileSize, FileSpec, Format, Place};
 use feedline_loader::{DataSet, FileNames as _};
-use feedline_ranks::{Member, Ranks, Team};
+use feedline_ranks::{Member, Team};
 use feedline_store::{Kind, Store};
 use feedline_workload::{Shuffle, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::CachePolicy;
 use crate::checkpoint_phase::CheckpointPhase;
-use crate::checkpoint_plan::CheckpointPlan;
 use crate::discover::{Discovered, Listing, discover};
 use crate::earlier::Earlier;
 use crate::error::BenchError;
@@ -34,10 +31,11 @@ use crate::names::NameRule;
 use crate::observer::{Level, Observer};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::Plan;
+use crate::rank_threads::{on_ranks, step_log};
 use crate::recipe::{self, Recipe};
-use crate::saver::{Label, SaveJob, Settled, with_saver};
+use crate::saver::{SaveJob, with_saver};
+use crate::settled::Settled;
 use crate::sizes::SampleSizes;
-use crate::steplog::StepLog;
 use crate::support;
 use crate::train::{Job, Trainer};
 use crate::wire;
@@ -89,24 +87,7 @@ pub struct PreparedRun {
     /// What there is of the files to make.
     earlier: Earlier,
     /// What is known of the checkpoints, if there are to be any.
-    saves: Option<Saves>,
-}
-
-/// What a run that checkpoints knows beforehand.
-struct Saves {
-    layout: Layout,
-    news: SaveNews,
-}
-
-/// What process 0 finds out for all.
-#[derive(Serialize, Deserialize)]
-struct SaveNews {
-    /// Marks the hidden folders of this job.
-    tag: String,
-    /// Complete checkpoints in the folder, oldest first.
-    earlier: Vec<String>,
-    /// Unfinished ones that a killed run has left, and that were removed.
-    removed: u64,
+    saves: Option<Settled>,
 }
 
 /// The files that a run reads.
@@ -130,7 +111,7 @@ impl Run {
             PreparedRun { run: self, format, element, found: None, earlier, saves: None };
         let workflow = &prepared.run.workload.workflow;
         if workflow.checkpoint {
-            prepared.saves = Some(prepared.run.look_at_checkpoints()?);
+            prepared.saves = Some(Settled::new(&prepared.run)?);
         }
         if workflow.generate_data {
             let generator = prepared.generator();
@@ -150,43 +131,6 @@ impl Run {
         prepared.run.team.share_stop(&prepared.run.stop);
         prepared.run.team.max(0)?;
         Ok(prepared)
-    }
-
-    /// Checks that checkpoints can be saved, and that those which are only read are there.
-    fn look_at_checkpoints(&self) -> Result<Saves, BenchError> {
-        let (store, checkpoint) = (&*self.checkpoints, &self.workload.checkpoint);
-        let layout = CheckpointPlan::new(&self.workload, self.plan.ranks)?.into_layout();
-        if store.kind("")? == Some(Kind::File) {
-            return Err(BenchError::NotAFolder { folder: store.locate("") });
-        }
-        let news = wire::decide(&self.team, || {
-            let removed = store.remove_stale("")?;
-            let earlier = feedline_checkpoint::complete(store)?;
-            let earlier: Vec<String> = earlier.into_iter().map(|(name, _)| name).collect();
-            let writes = match self.workload.checkpoint_only() {
-                true => checkpoint.num_checkpoints_write.unwrap_or(0),
-                false => 1,
-            };
-            let names = |count| (1..=count).map(|step| Label { epoch: 1, step }.name());
-            let new = names(writes).filter(|name| !earlier.contains(name)).count() as u64;
-            // One that takes the place of another stands beside it until it is complete.
-            let most = checkpoint.keep_last.map_or(new, |keep| new.min(keep)) + 1;
-            let needed = layout.total().bytes.total().saturating_mul(most.min(writes));
-            if let Some(free) = store.free_bytes("")?.filter(|&free| free < needed) {
-                let folder = store.locate("");
-                return Err(BenchError::NoRoomToSave { folder, needed, free });
-            }
-            if self.workload.checkpoint_only() && writes == 0 {
-                let (wanted, found) =
-                    (checkpoint.num_checkpoints_read.unwrap_or(0), earlier.len() as u64);
-                if found < wanted {
-                    let folder = store.locate("");
-                    return Err(BenchError::FewCheckpoints { folder, wanted, found });
-                }
-            }
-            Ok(SaveNews { tag: Draft::tag(), earlier, removed })
-        })?;
-        Ok(Saves { layout, news })
     }
 
     /// Removes the data set if this run made it, or what was missing of it, and was told not to keep
@@ -404,7 +348,7 @@ impl Run {
         &mut self,
         format: Arc<dyn Format>,
         found: Found,
-        saves: Option<Saves>,
+        saves: Option<Settled>,
         (journal, out): (&Journal, &Path),
     ) -> Result<Vec<RankOutcome>, BenchError> {
         for notice in
@@ -442,7 +386,7 @@ impl Run {
     /// Saves and loads checkpoints and does nothing else.
     fn checkpoint(
         &self,
-        saves: Saves,
+        saves: Settled,
         journal: &Journal,
         out: &Path,
     ) -> Result<Vec<RankOutcome>, BenchError> {
@@ -457,26 +401,11 @@ impl Run {
         })
     }
 
-    fn save_job(&self, saves: Saves, journal: &Journal) -> Result<SaveJob<'_>, BenchError> {
-        let Saves { layout, news: SaveNews { tag, earlier, removed } } = saves;
-        if removed > 0 {
-            journal.output(&format!(
-                "Removed {removed} unfinished checkpoint(s) of a run that was killed"
-            ));
-        }
+    fn save_job(&self, settled: Settled, journal: &Journal) -> Result<SaveJob<'_>, BenchError> {
+        settled.announce(journal);
         self.checkpoints.make_folder("")?;
-        let total = layout.total().bytes;
-        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-        journal.output(&format!("Model size: {:.6} GB", gib(total.blob + total.layers)));
-        journal.output(&format!("Optimizer state size: {:.6} GB", gib(total.optimizer)));
-        journal.output(&format!("Total checkpoint size: {:.6} GB", gib(total.total())));
-        Ok(SaveJob::new(
-            &self.clock,
-            Arc::clone(&self.checkpoints),
-            &self.workload,
-            Settled { layout, tag, earlier, drop_cache: self.drop_before_load },
-            Arc::clone(&self.stop),
-        ))
+        let (store, stop) = (Arc::clone(&self.checkpoints), Arc::clone(&self.stop));
+        Ok(SaveJob::new(&self.clock, store, &self.workload, settled, stop))
     }
 
     /// `random` draws a new order every run, everything else follows the workload's seed.
@@ -512,6 +441,21 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Works on every rank of this process, and tidies up behind those that failed.
+    fn on_ranks(
+        &self,
+        saves: Option<&SaveJob<'_>>,
+        work: impl Fn(&Member) -> Result<RankOutcome, BenchError> + Sync,
+    ) -> Result<Vec<RankOutcome>, BenchError> {
+        let done = on_ranks((&self.clock, &self.stop), &self.team, &work);
+        if let Some(saves) = saves {
+            saves.discard_drafts();
+        }
+        done
+    }
+}
+
 /// Removes the files of one rule, what goes with them, and the folders that they leave empty.
 fn remove_files(
     data: &dyn Store,
@@ -540,74 +484,6 @@ fn remove_files(
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
-impl Run {
-    /// Works on every rank of this process, and tidies up behind those that failed.
-    fn on_ranks(
-        &self,
-        saves: Option<&SaveJob<'_>>,
-        work: impl Fn(&Member) -> Result<RankOutcome, BenchError> + Sync,
-    ) -> Result<Vec<RankOutcome>, BenchError> {
-        let done = on_ranks((&self.clock, &self.stop), &self.team, &work);
-        if let Some(saves) = saves {
-            saves.discard_drafts();
-        }
-        done
-    }
-}
-
-/// Works on every rank of this process. The error of the rank that failed first is the run's error.
-fn on_ranks(
-    (clock, stop): (&Clock, &AtomicBool),
-    team: &Team,
-    work: &(impl Fn(&Member) -> Result<RankOutcome, BenchError> + Sync),
-) -> Result<Vec<RankOutcome>, BenchError> {
-    let ranks = team.members(clock);
-    let results = Mutex::new(Vec::new());
-    clock.scope(|scope| {
-        for rank in &ranks {
-            let store = |result| {
-                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                results.push((rank.rank(), result));
-            };
-            let name = format!("rank {}", rank.rank());
-            let started = scope.spawn(name.clone(), move || store(one_rank(rank, stop, work)));
-            if let Err(source) = started {
-                rank.abort("no thread can be started for it");
-                store(Err(BenchError::NoThread { name, source }));
-                break;
-            }
-        }
-    });
-    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_by_key(|(rank, _)| *rank);
-    let own_failure = |result: &Result<RankOutcome, BenchError>| matches!(result, Err(error) if !matches!(error, BenchError::Aborted(_)));
-    if let Some(place) = results.iter().position(|(_, result)| own_failure(result)) {
-        return Err(results.swap_remove(place).1.err().expect("found as a failure"));
-    }
-    results.into_iter().map(|(_, result)| result).collect()
-}
-
-fn step_log(out: &Path, rank: &Member) -> Result<StepLog, BenchError> {
-    StepLog::create(out, rank.rank())
-        .map_err(|source| BenchError::Output { file: out.display().to_string(), source })
-}
-
-fn one_rank(
-    rank: &Member,
-    stop: &AtomicBool,
-    work: &impl Fn(&Member) -> Result<RankOutcome, BenchError>,
-) -> Result<RankOutcome, BenchError> {
-    // A rank that panics must end the others too, which would wait for it at the next barrier.
-    let result = catch_unwind(AssertUnwindSafe(|| work(rank)));
-    let result = result.unwrap_or(Err(BenchError::RankPanicked { rank: rank.rank() }));
-    if let Err(error) = &result {
-        rank.abort(&error.to_string());
-        // Readers, sleeps and evaluations of the other ranks have no meeting to hear of it in.
-        stop.store(true, Ordering::Relaxed);
-    }
-    result
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_checkpoint::{
-    Background, CheckpointError, Container, Contents, Description, Discard, Draft, Engine, Held,
-    Layout, LoadPlan, Pool, RankFile, Saved, Sink, Source, Ticket, Values, dcp_metadata,
-    rank_files, write_small,
+    Background, CheckpointError, Container, Contents, DCP_METADATA_NAME, DESCRIPTION_NAME, DcpFile,
+    Description, Discard, Draft, Engine, FileSpec, Held, LoadPlan, Pool, RankFile, Saved, Sink,
+    Source, Ticket, Values, dcp_metadata, rank_files,
 };
 use feedline_clock::Clock;
 use feedline_ranks::Ranks;
@@ -20,6 +20,10 @@ use feedline_workload::{CheckpointContainer, SaveMode, StateSource, Workload};
 use crate::error::BenchError;
 use crate::moment::Moment;
 use crate::outcome::{CheckpointOutcome, Direction, SavingTally};
+use crate::settled::Settled;
+
+/// Files that describe a checkpoint, at most; the first rank writes them with its own.
+const DESCRIPTIONS: u64 = 2;
 
 /// What all ranks of a job that saves or loads share.
 pub(crate) struct SaveJob<'a> {
@@ -31,17 +35,6 @@ pub(crate) struct SaveJob<'a> {
     pub(crate) stop: Arc<AtomicBool>,
     /// Begun, and neither published nor discarded.
     drafts: Mutex<Vec<Draft>>,
-}
-
-/// What the processes of a job agree on before they save or load anything.
-pub(crate) struct Settled {
-    pub(crate) layout: Layout,
-    /// Whose hidden folders are whose.
-    pub(crate) tag: String,
-    /// Checkpoints that were there before, oldest first.
-    pub(crate) earlier: Vec<String>,
-    /// Whether files are dropped from the page cache before they are read.
-    pub(crate) drop_cache: bool,
 }
 
 /// Works with a rank's saver, if there is a job for one, and with the threads that it needs.
@@ -115,27 +108,23 @@ impl<'a> SaveJob<'a> {
     /// What a rank saves and loads with. Its buffers are made here.
     pub(crate) fn engine(&self, files: &[Arc<RankFile>]) -> Engine {
         let checkpoint = &self.workload.checkpoint;
-        let streams = checkpoint.streams as usize;
-        let all: u64 = files.iter().map(|file| file.image.len).sum();
-        let (largest, in_flight) = match self.is_async() {
-            true => (all, u64::from(checkpoint.saves_in_flight)),
-            false => (all.min(streams as u64 * checkpoint.chunk_size), 1),
+        let largest = files.iter().map(|file| file.image.len).max().unwrap_or(0);
+        // A rank with small files needs no large buffers.
+        let chunk_bytes = checkpoint.chunk_size.min(largest.next_multiple_of(4096)).max(4096);
+        let chunks: u64 =
+            files.iter().map(|file| file.image.len.div_ceil(chunk_bytes).max(1)).sum();
+        let streams = u64::from(checkpoint.streams).min(chunks.max(1));
+        let buffers = match self.is_async() {
+            true => (chunks + DESCRIPTIONS) * u64::from(checkpoint.saves_in_flight),
+            false => streams,
         };
-        // A rank of a small model needs no large buffers.
-        let chunk_bytes = checkpoint.chunk_size.min(all.next_multiple_of(4096)).max(4096);
-        let whole = largest.div_ceil(chunk_bytes) * chunk_bytes * in_flight;
-        let chunks = all.div_ceil(chunk_bytes).max(1);
-        let streams = streams.min(usize::try_from(chunks).unwrap_or(usize::MAX));
+        let pool_bytes = checkpoint.pool_size.unwrap_or(buffers * chunk_bytes);
+        let streams = streams as usize;
         Engine {
             clock: self.clock.clone(),
             store: Arc::clone(&self.store),
             streams,
-            pool: Pool::new(
-                self.clock,
-                chunk_bytes as usize,
-                checkpoint.pool_size.unwrap_or(whole),
-                streams,
-            ),
+            pool: Pool::new(self.clock, chunk_bytes as usize, pool_bytes, streams),
             durability: self.durability(),
             stop: Arc::clone(&self.stop),
         }
@@ -207,6 +196,8 @@ pub(crate) struct Saver<'a> {
     risk: Risk,
     /// What a description says of all ranks' files; made when it is first needed.
     described: Option<(Vec<(String, u64)>, u64)>,
+    /// PyTorch's description, likewise.
+    index: Option<Arc<RankFile>>,
 }
 
 impl<'a> Saver<'a> {
@@ -228,9 +219,10 @@ impl<'a> Saver<'a> {
             files,
             held: resident.then(|| Held::new(&specs, &contents)),
             pending: VecDeque::new(),
-            published: job.settled.earlier.clone(),
+            published: job.settled.found.earlier.clone(),
             risk: Risk::default(),
             described: None,
+            index: None,
         }
     }
 
@@ -257,10 +249,11 @@ impl<'a> Saver<'a> {
         }
         let draft = self.open(label)?;
         let version = self.version(label);
+        let files = self.files_to_write(&draft, label, version);
         let ticket = {
             let contents = self.contents(version);
             let source: &dyn Source = self.held.as_ref().map_or(&contents, |held| held);
-            background.save(&draft.folder, self.files, source)?
+            background.save(&draft.folder, &files, source)?
         };
         let resumed = Moment::now(self.job.clock);
         self.pending.push_back(Pending { draft, ticket, label, version, start, resumed, steps });
@@ -310,16 +303,18 @@ impl<'a> Saver<'a> {
     ) -> Result<Option<CheckpointOutcome>, BenchError> {
         let draft = self.open(label)?;
         let version = self.version(label);
+        let files = self.files_to_write(&draft, label, version);
         let start = Moment::now(self.job.clock);
         let saved = {
             let contents = self.contents(version);
             let source: &dyn Source = self.held.as_ref().map_or(&contents, |held| held);
-            self.engine.save(&draft.folder, self.files, source)
+            self.engine.save(&draft.folder, &files, source)
         };
         let end = Moment::now(self.job.clock);
         let Some(saved) = self.agree(&draft, saved)? else { return Ok(None) };
         let end = self.end(end);
         let publish_ns = self.commit(&draft, label, version)?;
+        self.risk.look(steps, self.job.clock.now());
         self.risk.save(steps, start.ns);
         let pause_ns = self.job.clock.now() - start.ns;
         let outcome = outcome(self.job, Direction::Save, (start, end), &saved);
@@ -345,7 +340,8 @@ impl<'a> Saver<'a> {
     /// What can be loaded, oldest first: what this run has published, or if that is nothing, what was
     /// there before it.
     pub(crate) fn loadable(&self) -> Vec<String> {
-        let own = self.published.iter().filter(|name| !self.job.settled.earlier.contains(name));
+        let own =
+            self.published.iter().filter(|name| !self.job.settled.found.earlier.contains(name));
         let own: Vec<_> = own.cloned().collect();
         if own.is_empty() { self.published.clone() } else { own }
     }
@@ -421,7 +417,7 @@ impl<'a> Saver<'a> {
     /// Opens a draft before any rank writes to it.
     fn open(&self, label: Label) -> Result<Draft, BenchError> {
         let store = &*self.job.store;
-        let draft = Draft::new(store, &label.name(), &self.job.settled.tag);
+        let draft = Draft::new(store, &label.name(), &self.job.settled.found.tag);
         if self.leads() {
             self.job.drafts().push(draft.clone());
             draft.begin(store)?;
@@ -467,26 +463,61 @@ impl<'a> Saver<'a> {
         }
     }
 
+    /// This rank's files; the first rank writes what describes the checkpoint along with its own.
+    fn files_to_write(&mut self, draft: &Draft, label: Label, version: u64) -> Vec<Arc<RankFile>> {
+        let mut files = self.files.to_vec();
+        if self.leads() && draft.is_hidden() {
+            files.extend(self.descriptions(label, version));
+        }
+        files
+    }
+
+    /// What describes a checkpoint: PyTorch's own file for a distributed one, and ours, which is the
+    /// last, because it makes the files a checkpoint where there is nothing to be renamed.
+    fn descriptions(&mut self, label: Label, version: u64) -> Vec<Arc<RankFile>> {
+        let mut files = Vec::new();
+        if self.job.workload.checkpoint.container == CheckpointContainer::Dcp {
+            let (job, ranks) = (self.job, self.ranks.size());
+            files.push(Arc::clone(self.index.get_or_insert_with(|| Arc::new(index(job, ranks)))));
+        }
+        let own = self.describe(label, version).to_json();
+        files.push(Arc::new(RankFile::of_bytes(DESCRIPTION_NAME, own)));
+        files
+    }
+
     /// Gives the draft its name, and removes checkpoints that need not stay; how long that took.
     fn commit(&mut self, draft: &Draft, label: Label, version: u64) -> Result<u64, BenchError> {
         let begin = self.job.clock.now();
-        let store = Arc::clone(&self.job.store);
+        let (store, durability) = (Arc::clone(&self.job.store), self.job.durability());
         if self.leads() {
-            let description = self.describe(label, version);
-            self.write_index(&draft.folder)?;
-            draft.commit(&*store, &description, self.job.durability())?;
+            match draft.is_hidden() {
+                true => draft.publish(&*store, durability)?,
+                false => self.write_descriptions(draft, label, version)?,
+            }
             self.job.drafts().retain(|open| open != draft);
         }
         self.ranks.barrier()?;
-        let hidden = draft.folder != draft.name;
-        if hidden && self.leads_node() && !self.leads() && store.exists(&draft.folder)? {
-            let description = self.describe(label, version);
-            self.write_index(&draft.folder)?;
-            draft.commit(&*store, &description, self.job.durability())?;
+        // Where every machine has storage of its own, nobody has done that for this one.
+        let leads_other_node = self.leads_node() && !self.leads();
+        if draft.is_hidden() && leads_other_node && store.exists(&draft.folder)? {
+            self.write_descriptions(draft, label, version)?;
+            draft.publish(&*store, durability)?;
         }
         let took_ns = self.job.clock.now() - begin;
         self.prune(&draft.name)?;
         Ok(took_ns)
+    }
+
+    fn write_descriptions(
+        &mut self,
+        draft: &Draft,
+        label: Label,
+        version: u64,
+    ) -> Result<(), BenchError> {
+        for file in self.descriptions(label, version) {
+            self.engine.save(&draft.folder, &[file], &self.contents(version))?;
+        }
+        Ok(())
     }
 
     /// Removes the oldest checkpoints, if only so many are to stay.
@@ -499,7 +530,7 @@ impl<'a> Saver<'a> {
             if !self.leads() {
                 continue;
             }
-            feedline_checkpoint::remove(&*self.job.store, &oldest, &self.job.settled.tag)?;
+            feedline_checkpoint::remove(&*self.job.store, &oldest, &self.job.settled.found.tag)?;
         }
         Ok(())
     }
@@ -528,24 +559,6 @@ impl<'a> Saver<'a> {
         }
     }
 
-    /// PyTorch's own description of a distributed checkpoint.
-    fn write_index(&self, folder: &str) -> Result<(), BenchError> {
-        if self.job.workload.checkpoint.container != CheckpointContainer::Dcp {
-            return Ok(());
-        }
-        let files: Vec<_> = (0..self.ranks.size()).flat_map(|rank| self.job.files(rank)).collect();
-        let files: Vec<_> = files
-            .iter()
-            .map(|file| feedline_checkpoint::DcpFile {
-                relative_path: &file.name,
-                spec: &file.spec,
-            })
-            .collect();
-        let key = format!("{folder}/{}", feedline_checkpoint::DCP_METADATA_NAME);
-        let durability = self.job.durability();
-        Ok(write_small(&*self.job.store, &key, &dcp_metadata(&files), durability)?)
-    }
-
     /// Memory holds one state for the whole run; what is made on the way differs from save to save.
     fn version(&self, label: Label) -> u64 {
         match self.held {
@@ -567,12 +580,20 @@ impl<'a> Saver<'a> {
     }
 }
 
+/// PyTorch's own description of a distributed checkpoint, the same for every one of the run.
+fn index(job: &SaveJob<'_>, ranks: u32) -> RankFile {
+    let files: Vec<_> = (0..ranks).flat_map(|rank| job.files(rank)).collect();
+    let files: Vec<_> =
+        files.iter().map(|file| DcpFile { relative_path: &file.name, spec: &file.spec }).collect();
+    RankFile::of_bytes(DCP_METADATA_NAME, dcp_metadata(&files))
+}
+
 /// What a rank wants of a checkpoint.
 enum Wanted {
     /// Its own files.
     Files(&'static dyn Container, Vec<Arc<RankFile>>),
     /// Its tensors, wherever the checkpoint's index says they are.
-    Anywhere { saved_ranks: u32, specs: Vec<feedline_checkpoint::FileSpec> },
+    Anywhere { saved_ranks: u32, specs: Vec<FileSpec> },
 }
 
 impl Wanted {

@@ -83,29 +83,10 @@ impl Description {
         Ok(read)
     }
 
-    fn write(
-        &self,
-        store: &dyn Store,
-        folder: &str,
-        durability: Durability,
-    ) -> Result<(), CheckpointError> {
-        let text = serde_json::to_vec(self).expect("strings and numbers");
-        write_small(store, &format!("{folder}/{DESCRIPTION_NAME}"), &text, durability)
+    /// Its text.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("strings and numbers")
     }
-}
-
-/// Writes a small object as a whole.
-pub fn write_small(
-    store: &dyn Store,
-    key: &str,
-    bytes: &[u8],
-    durability: Durability,
-) -> Result<(), CheckpointError> {
-    let mut buffer = feedline_store::AlignedBuf::new(1 << 16);
-    let mut writer = feedline_store::Writer::create(store, key, &mut buffer)?;
-    writer.write_all(bytes)?;
-    writer.publish(durability)?;
-    Ok(())
 }
 
 /// A checkpoint that is being made.
@@ -136,7 +117,7 @@ impl Draft {
 
     /// Makes room: to be called by one rank, before any rank writes.
     pub fn begin(&self, store: &dyn Store) -> Result<(), CheckpointError> {
-        if self.folder == self.name {
+        if !self.is_hidden() {
             store.remove(&format!("{}/{DESCRIPTION_NAME}", self.name))?;
         } else {
             store.remove_tree(&self.folder)?;
@@ -145,20 +126,21 @@ impl Draft {
         Ok(())
     }
 
-    /// Makes it a checkpoint, in place of what had its name: to be called by one rank, when all have
-    /// written.
-    pub fn commit(
+    /// Whether it is written under another name than its own.
+    pub fn is_hidden(&self) -> bool {
+        self.folder != self.name
+    }
+
+    /// Gives a hidden one its name, in place of what had it: to be called by one rank, when all have
+    /// written and its description is among what was written.
+    pub fn publish(
         &self,
         store: &dyn Store,
-        description: &Description,
         durability: Durability,
     ) -> Result<(), CheckpointError> {
-        description.write(store, &self.folder, durability)?;
-        if self.folder != self.name {
-            store.replace_folder(&self.folder, &self.name, durability)?;
-            // Holds what had its name before, if anything had.
-            store.remove_tree(&self.folder)?;
-        }
+        store.replace_folder(&self.folder, &self.name, durability)?;
+        // Holds what had its name before, if anything had.
+        store.remove_tree(&self.folder)?;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use feedline_clock::{Clock, Monitor, Scope};
 use feedline_store::{AlignedBuf, Durability, Meter, Store};
 
 use crate::writing::{Chunk, Writing};
-use crate::{CheckpointError, FileSpec, Image, Pool, Source};
+use crate::{Body, CheckpointError, FileSpec, Image, Part, Pool, Source, StateKind};
 
 /// A file of a rank, with all that is known of it before anything is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,10 +21,19 @@ pub struct RankFile {
     pub image: Image,
 }
 
+impl RankFile {
+    /// A file that holds these bytes and no tensor.
+    pub fn of_bytes(name: &str, bytes: Vec<u8>) -> RankFile {
+        let spec = FileSpec { stem: name.to_owned(), state: StateKind::Blob, tensors: Vec::new() };
+        let body = Body::Bytes { bytes: bytes.into(), holes: Vec::new() };
+        RankFile { name: name.to_owned(), spec, image: Image::new(vec![Part { at: 0, body }]) }
+    }
+}
+
 /// What a rank has saved.
 #[derive(Debug, Clone, Default)]
 pub struct Saved {
-    /// Its files.
+    /// Its files that hold tensors.
     pub files: Vec<SavedFile>,
     /// Bytes of the tensors in them.
     pub tensor_bytes: u64,

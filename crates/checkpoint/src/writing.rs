@@ -236,7 +236,8 @@ impl Writing {
             return Err(error);
         }
         let time = |time: &AtomicU64| time.load(Ordering::Relaxed);
-        let files = self.files.iter().map(|file| SavedFile {
+        let with_tensors = self.files.iter().filter(|file| !file.file.spec.tensors.is_empty());
+        let files = with_tensors.map(|file| SavedFile {
             bytes: file.file.image.len,
             duration_ns: time(&file.ended_ns).saturating_sub(time(&file.began_ns)),
         });

@@ -1,0 +1,89 @@
+//! What the processes of a job agree on before they save or load a checkpoint.
+
+use feedline_checkpoint::{Draft, Layout};
+use feedline_store::{Kind, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint_plan::CheckpointPlan;
+use crate::error::BenchError;
+use crate::journal::Journal;
+use crate::run::Run;
+use crate::saver::Label;
+use crate::wire;
+
+/// What is known before the first checkpoint.
+pub(crate) struct Settled {
+    /// Which rank holds which tensors.
+    pub(crate) layout: Layout,
+    /// Whether files are dropped from the page cache before they are read.
+    pub(crate) drop_cache: bool,
+    /// What process 0 found.
+    pub(crate) found: Found,
+}
+
+/// What process 0 finds out for all.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Found {
+    /// Marks the hidden folders of this job.
+    pub(crate) tag: String,
+    /// Complete checkpoints in the folder, oldest first.
+    pub(crate) earlier: Vec<String>,
+    /// Unfinished ones that a killed run has left, and that were removed.
+    removed: u64,
+}
+
+impl Settled {
+    /// Checks that checkpoints can be saved, and that those which are only read are there.
+    pub(crate) fn new(run: &Run) -> Result<Self, BenchError> {
+        let store = &*run.checkpoints;
+        let layout = CheckpointPlan::new(&run.workload, run.plan.ranks)?.into_layout();
+        if store.kind("")? == Some(Kind::File) {
+            return Err(BenchError::NotAFolder { folder: store.locate("") });
+        }
+        let found = wire::decide(&run.team, || look(run, layout.total().bytes.total()))?;
+        Ok(Self { layout, drop_cache: run.drop_before_load, found })
+    }
+
+    /// Tells the log how large a checkpoint is, in DLIO's words.
+    pub(crate) fn announce(&self, journal: &Journal) {
+        if self.found.removed > 0 {
+            let removed = self.found.removed;
+            journal.output(&format!(
+                "Removed {removed} unfinished checkpoint(s) of a run that was killed"
+            ));
+        }
+        let total = self.layout.total().bytes;
+        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+        journal.output(&format!("Model size: {:.6} GB", gib(total.blob + total.layers)));
+        journal.output(&format!("Optimizer state size: {:.6} GB", gib(total.optimizer)));
+        journal.output(&format!("Total checkpoint size: {:.6} GB", gib(total.total())));
+    }
+}
+
+fn look(run: &Run, bytes: u64) -> Result<Found, BenchError> {
+    let (store, checkpoint) = (&*run.checkpoints, &run.workload.checkpoint);
+    let removed = store.remove_stale("")?;
+    let earlier = feedline_checkpoint::complete(store)?;
+    let earlier: Vec<String> = earlier.into_iter().map(|(name, _)| name).collect();
+    let only = run.workload.checkpoint_only();
+    let writes = if only { checkpoint.num_checkpoints_write.unwrap_or(0) } else { 1 };
+    let names = (1..=writes).map(|step| Label { epoch: 1, step }.name());
+    let new = names.filter(|name| !earlier.contains(name)).count() as u64;
+    // One that takes the place of another stands beside it until it is complete.
+    let together = checkpoint.keep_last.map_or(new, |keep| new.min(keep)) + 1;
+    check_room(store, bytes.saturating_mul(together.min(writes)))?;
+    let (wanted, found) = (checkpoint.num_checkpoints_read.unwrap_or(0), earlier.len() as u64);
+    if only && writes == 0 && found < wanted {
+        return Err(BenchError::FewCheckpoints { folder: store.locate(""), wanted, found });
+    }
+    Ok(Found { tag: Draft::tag(), earlier, removed })
+}
+
+fn check_room(store: &dyn Store, needed: u64) -> Result<(), BenchError> {
+    match store.free_bytes("")? {
+        Some(free) if free < needed => {
+            Err(BenchError::NoRoomToSave { folder: store.locate(""), needed, free })
+        }
+        _ => Ok(()),
+    }
+}
