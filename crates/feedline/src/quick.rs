@@ -4,7 +4,8 @@
 //! that a few steps fit, the computation shrinks with it. Everything else that takes long is cut.
 //! The result is a list of overrides, so the run's own record shows what was done.
 
-use feedline_workload::{TimeSpec, Workload};
+use feedline_bench::CheckpointPlan;
+use feedline_workload::{CheckpointMode, TimeSpec, Workload};
 
 const DATA_BYTES: f64 = (2u64 << 30) as f64;
 /// Epochs that are kept whatever they take, so that a second pass is seen.
@@ -14,8 +15,16 @@ const STEPS: u64 = 8;
 /// Emulated computation of the whole run.
 const COMPUTE_SECONDS: f64 = 15.0;
 
+/// Optimizer state of a rank that a quick look at checkpoints saves.
+const RANK_BYTES: u64 = 512 << 20;
+/// Checkpoints that it saves and loads.
+const CHECKPOINTS: u64 = 2;
+
 /// The overrides that make `workload` quick on `ranks` ranks.
 pub(crate) fn overrides(workload: &Workload, ranks: u32) -> Vec<String> {
+    if workload.checkpoint_only() {
+        return checkpoint_overrides(workload, ranks);
+    }
     let (dataset, reader) = (&workload.dataset, &workload.reader);
     let ranks = u64::from(ranks);
     let sample_bytes = match dataset.record_dims.as_slice() {
@@ -56,6 +65,37 @@ pub(crate) fn overrides(workload: &Workload, ranks: u32) -> Vec<String> {
     list
 }
 
+/// The first ranks of a world in which the model has so many copies that each holds a small part of
+/// the optimizer. What every rank of the model holds of its layers stays as it is.
+fn checkpoint_overrides(workload: &Workload, ranks: u32) -> Vec<String> {
+    let mut list = vec!["checkpoint.time_between_checkpoints=0".to_owned()];
+    let asked = |number: Option<u64>| number.unwrap_or(0).min(CHECKPOINTS);
+    let (writes, reads) = (
+        asked(workload.checkpoint.num_checkpoints_write),
+        asked(workload.checkpoint.num_checkpoints_read),
+    );
+    list.push(format!("checkpoint.num_checkpoints_write={writes}"));
+    list.push(format!("checkpoint.num_checkpoints_read={reads}"));
+    let parallelism = &workload.model.parallelism;
+    if workload.checkpoint.mode == CheckpointMode::Subset || parallelism.zero_stage == 0 {
+        return list;
+    }
+    let of_copies = |copies: u32| {
+        let mut subset = workload.clone();
+        subset.checkpoint.mode = CheckpointMode::Subset;
+        subset.model.parallelism.data = Some(copies);
+        CheckpointPlan::new(&subset, ranks).ok()
+    };
+    let small = |plan: &CheckpointPlan| plan.layout().amount(0).bytes.optimizer <= RANK_BYTES;
+    let copies = (0..20).map(|power| 1 << power);
+    let fitting = copies.into_iter().find(|&copies| of_copies(copies).as_ref().is_some_and(small));
+    if let Some(copies) = fitting {
+        list.push("checkpoint.mode=subset".to_owned());
+        list.push(format!("model.parallelism.data={copies}"));
+    }
+    list
+}
+
 /// Overrides that multiply a computation time by `scale`.
 fn scaled_time(time: &TimeSpec, scale: f64) -> Vec<String> {
     let key = "train.computation_time";
@@ -85,6 +125,32 @@ mod tests {
         workload.train.epochs = 5;
         workload.train.computation_time = TimeSpec::Constant { mean: 0.35 };
         workload
+    }
+
+    #[test]
+    fn checkpoints_are_those_of_a_few_ranks_of_a_larger_world() {
+        let mut workload = Workload::default();
+        workload.workflow.train = false;
+        workload.workflow.checkpoint = true;
+        workload.model.r#type = Some("transformer".into());
+        workload.model.num_layers = Some(32);
+        workload.model.transformer.hidden_size = 4096;
+        workload.model.parallelism.zero_stage = 3;
+        workload.checkpoint.num_checkpoints_write = Some(10);
+        workload.checkpoint.num_checkpoints_read = Some(1);
+        // 5.1 G parameters of 12 bytes: 61 GB, in 128 parts of 477 MB.
+        assert_eq!(
+            overrides(&workload, 2),
+            [
+                "checkpoint.time_between_checkpoints=0",
+                "checkpoint.num_checkpoints_write=2",
+                "checkpoint.num_checkpoints_read=1",
+                "checkpoint.mode=subset",
+                "model.parallelism.data=128",
+            ]
+        );
+        workload.model.parallelism.zero_stage = 0;
+        assert_eq!(overrides(&workload, 2).len(), 3, "nothing is cut by copies");
     }
 
     #[test]

@@ -189,6 +189,9 @@ fn wish(args: &RunArgs, order: &Order) -> anyhow::Result<Wish> {
     // First, so that whatever the user says wins.
     let full = feedline_workload::resolve(&wish.composed()?)?.workload;
     wish.overrides.splice(..0, parse_all(&quick::overrides(&full, order.accelerators))?);
+    if full.checkpoint_only() {
+        return Ok(wish);
+    }
     let there = data_is_there(&order.request(&wish)?)?;
     if !args.generate && !args.generate_only && there {
         return Ok(wish);

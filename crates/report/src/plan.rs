@@ -1,7 +1,9 @@
 //! What a run would do, for `--dry-run`.
 
-use feedline_bench::{NameRule, PhasePlan, Plan, SampleSizes, Semantics, sample_order};
-use feedline_workload::{Format, IoEngine, ReadModel, ReadType, Workload};
+use feedline_bench::{
+    CheckpointPlan, NameRule, PhasePlan, Plan, SampleSizes, Semantics, sample_order,
+};
+use feedline_workload::{Format, IoEngine, ReadModel, ReadType, SaveMode, Workload};
 
 use crate::style::{Ink, Style};
 use crate::units;
@@ -15,7 +17,12 @@ pub fn plan(plan: &Plan, workload: &Workload, style: Style) -> String {
     let sizes = SetSizes::new(workload);
     let generates = workload.workflow.generate_data;
     let label = if generates { "generate" } else { "data" };
-    let mut rows = vec![(label, data(&plan.train_files, sizes.train_bytes, workload))];
+    let mut rows = Vec::new();
+    if workload.checkpoint_only() {
+        rows.push(("checkpoints", checkpoints_alone(plan, workload)));
+    } else {
+        rows.push((label, data(&plan.train_files, sizes.train_bytes, workload)));
+    }
     if plan.eval.is_some() || (generates && plan.eval_files.total > 0) {
         rows.push(("", data(&plan.eval_files, sizes.eval_bytes, workload)));
     }
@@ -227,18 +234,39 @@ fn read_samples(plan: &Plan, phase: &PhasePlan) -> u64 {
 }
 
 fn checkpoints(plan: &Plan, workload: &Workload, course: &Course) -> String {
-    let (model, parallelism) = (&workload.model, &workload.model.parallelism);
-    let writers = match parallelism.zero_stage {
-        0 => plan.ranks.min(parallelism.tensor * parallelism.pipeline),
-        _ => plan.ranks,
+    let checkpoint = &workload.checkpoint;
+    let saves = match checkpoint.overhead_budget {
+        Some(share) if checkpoint.steps_between_checkpoints.is_none() => {
+            let share = units::round_percent(100.0 * share);
+            format!("as many saves as take {share} of the time, each")
+        }
+        _ => units::counted(course.saves(workload), "save"),
     };
-    let layered = model.is_transformer() || model.num_layers.is_some();
-    let bytes = (!layered).then(|| model.model_size_bytes as f64 * f64::from(writers));
+    let way = match checkpoint.save_mode {
+        SaveMode::Sync => "",
+        SaveMode::Async => ", written while training goes on",
+    };
+    let bytes = units::bytes(checkpoint_bytes(plan, workload));
+    format!("{saves} of {bytes} in {}{way}", checkpoint.checkpoint_folder)
+}
+
+/// Bytes of a checkpoint, if the ranks fit the model.
+fn checkpoint_bytes(plan: &Plan, workload: &Workload) -> Option<f64> {
+    let planned = CheckpointPlan::new(workload, plan.ranks).ok()?;
+    Some(planned.layout().total().bytes.total() as f64)
+}
+
+/// What a run does that neither generates nor trains.
+fn checkpoints_alone(plan: &Plan, workload: &Workload) -> String {
+    let checkpoint = &workload.checkpoint;
+    let count = |number: Option<u64>, noun| units::counted(number.unwrap_or(0), noun);
     format!(
-        "{} of {} in {}",
-        units::counted(course.saves(workload), "save"),
-        units::bytes(bytes),
-        workload.checkpoint.checkpoint_folder
+        "{}, {} of {} by {} in {} (`feedline plan-checkpoint` says who saves what)",
+        count(checkpoint.num_checkpoints_write, "save"),
+        count(checkpoint.num_checkpoints_read, "load"),
+        units::bytes(checkpoint_bytes(plan, workload)),
+        units::counted(u64::from(plan.ranks), "rank"),
+        checkpoint.checkpoint_folder
     )
 }
 
