@@ -11,7 +11,8 @@ use crate::metrics::StrictTally;
 use crate::moment::Moment;
 use crate::observer::{Checkpointing, Observer};
 use crate::outcome::{CheckpointOutcome, Direction, EpochOutcome, RankOutcome};
-use crate::saver::{Label, SaveJob, Saver};
+use crate::save_job::SaveJob;
+use crate::saver::{Label, Saver};
 use crate::steplog::StepLog;
 
 /// The epoch under which everything is kept and reported.

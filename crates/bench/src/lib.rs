@@ -42,6 +42,7 @@ mod cache;
 mod checkpoint_phase;
 mod metrics;
 mod narrator;
+mod save_job;
 mod saver;
 mod schedule;
 mod spool;

@@ -33,7 +33,7 @@ use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::Plan;
 use crate::rank_threads::{on_ranks, step_log};
 use crate::recipe::{self, Recipe};
-use crate::saver::{SaveJob, with_saver};
+use crate::save_job::{SaveJob, with_saver};
 use crate::settled::Settled;
 use crate::sizes::SampleSizes;
 use crate::support;

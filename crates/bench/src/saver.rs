@@ -4,132 +4,22 @@
 //! its name when everybody has written; a checkpoint that some rank could not write never gets one.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use feedline_checkpoint::{
     Background, CheckpointError, Container, Contents, DCP_METADATA_NAME, DESCRIPTION_NAME, DcpFile,
-    Description, Discard, Draft, Engine, FileSpec, Held, LoadPlan, Pool, RankFile, Saved, Sink,
-    Source, Ticket, Values, dcp_metadata, rank_files,
+    Description, Discard, Draft, Engine, FileSpec, Held, LoadPlan, RankFile, Saved, Sink, Source,
+    Ticket, Values, dcp_metadata, rank_files,
 };
-use feedline_clock::Clock;
 use feedline_ranks::Ranks;
-use feedline_store::{Durability, Op, Store};
-use feedline_workload::{CheckpointContainer, SaveMode, StateSource, Workload};
+use feedline_store::{Op, Store};
+use feedline_workload::{CheckpointContainer, StateSource, Workload};
 
 use crate::error::BenchError;
 use crate::moment::Moment;
 use crate::outcome::{CheckpointOutcome, Direction, SavingTally};
-use crate::settled::Settled;
-
-/// Files that describe a checkpoint, at most; the first rank writes them with its own.
-const DESCRIPTIONS: u64 = 2;
-
-/// What all ranks of a job that saves or loads share.
-pub(crate) struct SaveJob<'a> {
-    pub(crate) clock: &'a Clock,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) workload: &'a Workload,
-    settled: Settled,
-    seed: u64,
-    pub(crate) stop: Arc<AtomicBool>,
-    /// Begun, and neither published nor discarded.
-    drafts: Mutex<Vec<Draft>>,
-}
-
-/// Works with a rank's saver, if there is a job for one, and with the threads that it needs.
-pub(crate) fn with_saver<T>(
-    job: Option<&SaveJob<'_>>,
-    ranks: &dyn Ranks,
-    work: impl FnOnce(Option<Saver<'_>>) -> Result<T, BenchError>,
-) -> Result<T, BenchError> {
-    let Some(job) = job else { return work(None) };
-    let files = job.files(ranks.rank());
-    let engine = job.engine(&files);
-    let background = job.is_async().then(|| Background::new(&engine));
-    job.clock.scope(|scope| {
-        // Lets the threads go, whatever happens.
-        let _closing = background.as_ref().map(Closing);
-        if let Some(background) = &background {
-            background.start(scope)?;
-        }
-        work(Some(Saver::new(job, ranks, &engine, background.as_ref(), &files)))
-    })
-}
-
-struct Closing<'a>(&'a Background<'a>);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-impl<'a> SaveJob<'a> {
-    pub(crate) fn new(
-        clock: &'a Clock,
-        store: Arc<dyn Store>,
-        workload: &'a Workload,
-        settled: Settled,
-        stop: Arc<AtomicBool>,
-    ) -> Self {
-        let seed = u64::from(workload.train.seed);
-        Self { clock, store, workload, settled, seed, stop, drafts: Mutex::default() }
-    }
-
-    fn drafts(&self) -> std::sync::MutexGuard<'_, Vec<Draft>> {
-        self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes back what never became a checkpoint, once no rank writes any more.
-    pub(crate) fn discard_drafts(&self) {
-        self.drafts().drain(..).for_each(|draft| draft.discard(&*self.store));
-    }
-
-    pub(crate) fn container(&self) -> (&'static str, &'static dyn Container) {
-        let name = self.workload.checkpoint.container.as_str();
-        let container = feedline_checkpoint::find(name).expect("both crates know the same words");
-        (name, container)
-    }
-
-    fn durability(&self) -> Durability {
-        if self.workload.checkpoint.fsync { Durability::Fsync } else { Durability::None }
-    }
-
-    fn is_async(&self) -> bool {
-        self.workload.checkpoint.save_mode == SaveMode::Async
-    }
-
-    /// The files of a rank.
-    pub(crate) fn files(&self, rank: u32) -> Vec<Arc<RankFile>> {
-        rank_files(self.container(), self.settled.layout.files(rank), rank)
-    }
-
-    /// What a rank saves and loads with. Its buffers are made here.
-    pub(crate) fn engine(&self, files: &[Arc<RankFile>]) -> Engine {
-        let checkpoint = &self.workload.checkpoint;
-        let largest = files.iter().map(|file| file.image.len).max().unwrap_or(0);
-        // A rank with small files needs no large buffers.
-        let chunk_bytes = checkpoint.chunk_size.min(largest.next_multiple_of(4096)).max(4096);
-        let chunks: u64 =
-            files.iter().map(|file| file.image.len.div_ceil(chunk_bytes).max(1)).sum();
-        let streams = u64::from(checkpoint.streams).min(chunks.max(1));
-        let buffers = match self.is_async() {
-            true => (chunks + DESCRIPTIONS) * u64::from(checkpoint.saves_in_flight),
-            false => streams,
-        };
-        let pool_bytes = checkpoint.pool_size.unwrap_or(buffers * chunk_bytes);
-        let streams = streams as usize;
-        Engine {
-            clock: self.clock.clone(),
-            store: Arc::clone(&self.store),
-            streams,
-            pool: Pool::new(self.clock, chunk_bytes as usize, pool_bytes, streams),
-            durability: self.durability(),
-            stop: Arc::clone(&self.stop),
-        }
-    }
-}
+use crate::save_job::SaveJob;
 
 /// Which state of the model a checkpoint holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,6 +80,8 @@ pub(crate) struct Saver<'a> {
     background: Option<&'a Background<'a>>,
     files: &'a [Arc<RankFile>],
     held: Option<Held>,
+    /// Memory for loads, if they do not fit there.
+    room: Option<Held>,
     pending: VecDeque<Pending>,
     /// Names in the order of their publication.
     published: Vec<String>,
@@ -218,6 +110,7 @@ impl<'a> Saver<'a> {
             background,
             files,
             held: resident.then(|| Held::new(&specs, &contents)),
+            room: None,
             pending: VecDeque::new(),
             published: job.settled.found.earlier.clone(),
             risk: Risk::default(),
@@ -356,6 +249,7 @@ impl<'a> Saver<'a> {
                 store.evict(&format!("{name}/{file}"))?;
             }
         }
+        self.make_room(&wanted);
         self.ranks.barrier()?;
         let start = Moment::now(self.job.clock);
         let loaded = wanted.plan(store, name).and_then(|plan| {
@@ -364,10 +258,11 @@ impl<'a> Saver<'a> {
                 description.version,
                 if description.random { Values::Random } else { Values::Ones },
             );
-            let sink: &dyn Sink = match (&self.held, self.job.workload.checkpoint.verify) {
-                (_, true) => &contents,
-                (Some(held), false) => held,
-                (None, false) => &Discard,
+            let sink: &dyn Sink = match (&self.room, &self.held) {
+                _ if self.job.workload.checkpoint.verify => &contents,
+                (Some(room), _) => room,
+                (None, Some(held)) => held,
+                (None, None) => &Discard,
             };
             self.engine.load(&plan, sink)
         });
@@ -386,14 +281,30 @@ impl<'a> Saver<'a> {
         Ok(Some(CheckpointOutcome { pause_ns, ..outcome }))
     }
 
+    /// Sees to it that there is memory for what is loaded, where it goes to memory: another rank's part
+    /// may be larger than this rank's own.
+    fn make_room(&mut self, wanted: &Wanted) {
+        let specs = wanted.specs();
+        let fits = |held: &Held| held.fits(&specs);
+        if self.job.workload.checkpoint.verify || self.held.as_ref().is_none_or(fits) {
+            self.room = None;
+        } else if !self.room.as_ref().is_some_and(fits) {
+            self.room = Some(Held::new(&specs, &self.contents(0)));
+        }
+    }
+
     /// What this rank wants of a checkpoint, and in which files it is.
     fn wanted(&self, description: &Description, name: &str) -> Result<Wanted, BenchError> {
         let (rank, size) = (self.ranks.rank(), self.ranks.size());
-        let shift = match self.job.workload.checkpoint.recovery_rank_shift {
-            true => self.ranks.on_node().1,
-            false => 0,
+        let shift = match (self.job.workload.checkpoint.recovery_rank_shift, self.ranks.on_node().1)
+        {
+            (false, _) => 0,
+            // On one machine there is no other one whose ranks could have written it.
+            (true, all) if all == size => 1,
+            (true, on_node) => on_node,
         };
         let rank = (rank + shift) % size;
+        let layout = &self.job.settled.layout;
         let container_name = description.container.clone();
         let Some(container) = feedline_checkpoint::find(&container_name) else {
             let file = self.job.store.locate(name);
@@ -401,7 +312,8 @@ impl<'a> Saver<'a> {
             return Err(CheckpointError::Description { file, why }.into());
         };
         if container_name == CheckpointContainer::Dcp.as_str() {
-            let specs = self.job.settled.layout.files(rank);
+            let files = rank_files((&container_name, container), layout.files(rank), rank);
+            let specs = files.iter().map(|file| file.spec.clone()).collect();
             return Ok(Wanted::Anywhere { saved_ranks: description.ranks, specs });
         }
         if description.ranks != size {
@@ -409,8 +321,7 @@ impl<'a> Saver<'a> {
             let (saved, container) = (description.ranks, container_name);
             return Err(CheckpointError::Ranks { folder, saved, ranks, container }.into());
         }
-        let files =
-            rank_files((&container_name, container), self.job.settled.layout.files(rank), rank);
+        let files = rank_files((&container_name, container), layout.files(rank), rank);
         Ok(Wanted::Files(container, files))
     }
 
@@ -602,6 +513,14 @@ impl Wanted {
         match self {
             Wanted::Files(_, files) => files.iter().any(|file| file.name == name),
             Wanted::Anywhere { .. } => true,
+        }
+    }
+
+    /// The tensors that are loaded.
+    fn specs(&self) -> Vec<FileSpec> {
+        match self {
+            Wanted::Files(_, files) => files.iter().map(|file| file.spec.clone()).collect(),
+            Wanted::Anywhere { specs, .. } => specs.clone(),
         }
     }
 

@@ -40,6 +40,10 @@ impl Settled {
         if store.kind("")? == Some(Kind::File) {
             return Err(BenchError::NotAFolder { folder: store.locate("") });
         }
+        // Process 0 does that for its own machine, below.
+        if run.team.leads_node() && !run.team.leads() {
+            store.remove_stale("")?;
+        }
         let found = wire::decide(&run.team, || look(run, layout.total().bytes.total()))?;
         Ok(Self { layout, drop_cache: run.drop_before_load, found })
     }

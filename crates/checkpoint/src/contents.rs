@@ -135,6 +135,24 @@ impl Held {
         Held { files }
     }
 
+    /// Whether it has room for just these tensors.
+    pub fn fits(&self, files: &[FileSpec]) -> bool {
+        let bytes = |pieces: &Pieces| {
+            let len = |piece: &Mutex<Box<[u8]>>| {
+                piece.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+            };
+            pieces.iter().map(len).sum::<u64>()
+        };
+        let same = |(held, file): (&Vec<Pieces>, &FileSpec)| {
+            held.len() == file.tensors.len()
+                && held
+                    .iter()
+                    .zip(&file.tensors)
+                    .all(|(held, tensor)| bytes(held) == tensor.bytes())
+        };
+        self.files.len() == files.len() && self.files.iter().zip(files).all(same)
+    }
+
     /// Shows the memory at `offset` of a tensor, stretch by stretch, with its place in `len` bytes.
     fn visit(
         &self,
@@ -215,6 +233,10 @@ mod tests {
         let contents = Contents::new(1, 1, Values::Random);
         let held = Held::new(std::slice::from_ref(&file), &contents);
         let place = Slot { file: 0, index: 1, tensor: &file.tensors[1] };
+        assert!(held.fits(std::slice::from_ref(&file)));
+        let mut other = file.clone();
+        other.tensors[1].len -= 1;
+        assert!(!held.fits(&[other]) && !held.fits(&[]));
         let mut out = vec![0; 5 << 20];
         held.fill(place, 3 << 20, &mut out);
         assert!(contents.take(place, 3 << 20, &out));
