@@ -12,14 +12,15 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 DEMO_DIR ?= $(CACHE)/demo
 FEEDLINE := $(CARGO_TARGET_DIR)/release/feedline
 
-.PHONY: help demo test fmt lint bench fuzz golden toolchain
+.PHONY: help demo test test-torch fmt lint bench fuzz golden toolchain
 
 help:
-	@echo "make demo    build Feedline, run a small job on local files, show the result"
-	@echo "make test    install what the tests need, run them all"
-	@echo "make bench   measure Feedline beside its peers and the machine's limits (see bench/peers.sh)"
-	@echo "make fuzz    read a million damaged files of every format (FEEDLINE_FUZZ=N for another number)"
-	@echo "make golden  rewrite the recorded results that tests compare with; read the diff"
+	@echo "make demo        build Feedline, run a small job on local files, show the result"
+	@echo "make test        install what the tests need, run them all"
+	@echo "make test-torch  run the tests that need PyTorch alone (it takes 5.6 GB of disk)"
+	@echo "make bench       measure Feedline beside its peers and the machine's limits (see bench/peers.sh)"
+	@echo "make fuzz        read a million damaged files of every format (FEEDLINE_FUZZ=N for another number)"
+	@echo "make golden      rewrite the recorded results that tests compare with; read the diff"
 
 demo: toolchain
 	cargo build --release --locked --package feedline
@@ -31,6 +32,10 @@ demo: toolchain
 
 test: toolchain
 	@tests/run.sh
+
+# Part of `make test` where there is room for PyTorch; here it is an error if there is not.
+test-torch: toolchain
+	@tests/run.sh torch
 
 fmt: toolchain
 	cargo fmt --all --check

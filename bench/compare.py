@@ -18,6 +18,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import checkpoints
 import jobs
 import objects
 from formats import sections
@@ -308,6 +309,8 @@ def options_of(argv):
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--dlio-rounds", type=int, default=3)
+    parser.add_argument("--checkpoint-mib", type=int, default=2048,
+                        help="size of the checkpoints, a multiple of 256")
     parser.add_argument("--only", default="", help="run sections whose name begins with this")
     options = parser.parse_args(argv)
     for name in ("data", "peers", "results", "target"):
@@ -345,7 +348,8 @@ def main(argv):
         bench.attempt("d: planning at scale", bench.planning)
         for name, section in sections(bench, cost_row):
             bench.attempt(name, section)
-        for name, section in [*jobs.sections(bench), *objects.sections(bench)]:
+        for name, section in [*jobs.sections(bench), *objects.sections(bench),
+                              *checkpoints.sections(bench, cost_row)]:
             bench.attempt(name, section)
     finally:
         if os.environ.get("KEEP") != "1":

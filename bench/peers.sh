@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the peers that `make bench` compares Feedline with: DLIO 2.0.0 with PyTorch, and two S3
-# clients, s3torchconnector's and s3dlio.
+# Installs the peers that `make bench` compares Feedline with: DLIO 2.0.0 with PyTorch, safetensors,
+# and two S3 clients, s3torchconnector's and s3dlio.
 # usage: bench/peers.sh FOLDER      (about 5 GB on disk; CPython 3.11 to 3.13; safe to repeat)
 set -euo pipefail
 
@@ -10,6 +10,7 @@ venv=$folder/dlio
 
 pins=(
     torch==2.15.0
+    safetensors==0.8.0
     mpi4py==4.1.2
     hydra-core==1.3.8
     omegaconf==2.3.1
@@ -27,6 +28,7 @@ missing=()
 command -v mpirun >/dev/null || missing+=(openmpi-bin)
 command -v strace >/dev/null || missing+=(strace)
 command -v fio >/dev/null || missing+=(fio)
+[[ -x /usr/bin/time ]] || missing+=(time)
 "$python" -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 if ((${#missing[@]})); then
     bring="apt-get install -y --no-install-recommends ${missing[*]}"

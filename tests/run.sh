@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
 # Runs every check and test and ends with the line "N passed, M failed".
 #
-# Four parts: formatting and lints, the Rust tests, the tests of a build with MPI under Open MPI's
+# Five parts: formatting and lints, the Rust tests, the tests of a build with MPI under Open MPI's
 # mpirun, and the judges: NumPy, pandas, h5py, Pillow, pyarrow, TensorFlow, WebDataset, safetensors,
 # moto, boto3, WsgiDAV, Hydra and PyYAML in a Python environment of their own, and Azurite from npm, which
-# look at what the built program wrote and read.
-# Exit status 0 only if all of them ran and passed; an ignored or skipped test counts as failed.
+# look at what the built program wrote and read; and PyTorch in another one, which looks at checkpoints.
+# Exit status 0 only if all of them ran and passed; an ignored or skipped test counts as failed. PyTorch
+# is so large that a machine may not have room for it: then its judges do not run, and the summary says
+# so. `tests/run.sh torch` runs them alone, and there it is a failure.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+part=${1:-all}
+if [[ $part != all && $part != torch ]]; then
+    echo "error: no part \`$part\` of the tests; expected \`torch\`, or nothing for all of them" >&2
+    exit 2
+fi
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/feedline
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
@@ -20,18 +27,20 @@ failed=0
 summary=()
 
 # rustfmt and clippy are parts of the toolchain that a minimal install leaves out.
-for part in rustfmt:fmt clippy:clippy; do
-    if ! cargo "${part#*:}" --version >/dev/null 2>&1; then
-        bring="rustup component add ${part%:*}"
+toolchain() {
+    local component bring
+    for component in rustfmt:fmt clippy:clippy; do
+        if cargo "${component#*:}" --version >/dev/null 2>&1; then continue; fi
+        bring="rustup component add ${component%:*}"
         if command -v rustup >/dev/null; then
             echo "installing: $bring"
             $bring
         else
-            echo "error: no cargo ${part#*:}; bring it with: $bring" >&2
+            echo "error: no cargo ${component#*:}; bring it with: $bring" >&2
             exit 2
         fi
-    fi
-done
+    done
+}
 
 # Prints a heading, runs the command; a failure is counted and named, the other parts still run.
 check() {
@@ -93,24 +102,65 @@ mpi_tests() {
     fi
 }
 
-# Brings up the judges' Python environment; its folder is named after what goes into it.
+makes_environments() {
+    "${PYTHON:-python3}" -c 'import venv, ensurepip' 2>/dev/null
+}
+
+# Makes sure that there is a Python that makes environments.
+bring_python() {
+    makes_environments || { packages python3 python3-venv && makes_environments; }
+}
+
+# The folder of an environment is named after what goes into it.
+environment_id() {
+    { "${PYTHON:-python3}" --version; cat "$@"; } | sha256sum | cut -c1-16
+}
+
+# Brings up the judges' Python environment.
 judges_environment() {
-    local python=${PYTHON:-python3} id
-    if ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
-        packages python3 python3-venv || return 1
-    fi
-    id=$({ "$python" --version; cat tests/requirements*.txt; } | sha256sum | cut -c1-16)
-    judges=$cache/judges-$id
+    bring_python || return 1
+    judges=$cache/judges-$(environment_id tests/requirements-dlio.txt tests/requirements.txt)
     if [[ ! -e $judges/complete ]]; then
         echo "installing the judges (NumPy, h5py, TensorFlow and others, 2 GB) into $judges"
         rm -rf "$judges"
-        "$python" -m venv "$judges" &&
+        "${PYTHON:-python3}" -m venv "$judges" &&
             "$judges/bin/pip" install --quiet --disable-pip-version-check \
                 -r tests/requirements.txt &&
             "$judges/bin/pip" install --quiet --disable-pip-version-check \
                 --no-deps -r tests/requirements-dlio.txt &&
             touch "$judges/complete"
     fi
+}
+
+# Brings up the environment of the judges that need PyTorch, or sets `reason`. Wheels are unpacked on the
+# disk that was looked at, and no bytecode is made of what no test imports.
+torch_environment() {
+    local needed_mib=9216 free_mib
+    if ! bring_python; then
+        reason="no Python that makes environments"
+        return 1
+    fi
+    torch=$cache/judges-torch-$(environment_id tests/requirements-torch.txt)
+    if [[ -e $torch/complete ]]; then return 0; fi
+    rm -rf "$torch"
+    mkdir -p "$cache"
+    free_mib=$(df --output=avail -BM "$cache" | tail -n 1 | tr -dc 0-9)
+    if ((free_mib < needed_mib)); then
+        reason="$free_mib MiB free in $cache, $needed_mib needed"
+        return 1
+    fi
+    echo "installing PyTorch (5.6 GB, and 3 GB more until it is unpacked) into $torch"
+    if "${PYTHON:-python3}" -m venv "$torch" 2>"$log/pip" && mkdir "$torch/unpack" &&
+        TMPDIR=$torch/unpack "$torch/bin/pip" install --quiet --disable-pip-version-check \
+            --no-cache-dir --no-compile -r tests/requirements-torch.txt 2>"$log/pip"; then
+        rm -rf "$torch/unpack"
+        touch "$torch/complete"
+        return 0
+    fi
+    rm -rf "$torch"
+    cat "$log/pip" >&2
+    reason="not installable: $(tail -n 1 "$log/pip" | sed 's/^ERROR: //')"
+    return 1
 }
 
 # Brings up Azurite, Microsoft's emulator of Azure's object store; its folder is named after its version.
@@ -131,20 +181,22 @@ azurite_environment() {
     touch "$folder/complete"
 }
 
-# pytest's own counts come from its XML report.
-judge_tests() {
-    echo "== judges"
-    local ok=0 bad=1 skipped=0
-    if ! azurite_environment; then
-        failed=$((failed + 1))
-        summary+=("Azurite: FAILED, not installed")
-    fi
-    if judges_environment && cargo build --locked --package feedline; then
-        FEEDLINE_BIN=$CARGO_TARGET_DIR/debug/feedline PYTHONDONTWRITEBYTECODE=1 \
-            "$judges/bin/python" -m pytest -q -p no:cacheprovider \
-            --junitxml="$log/judges.xml" tests/judges || true
-        if [[ -s $log/judges.xml ]]; then
-            read -r ok bad skipped < <("$judges/bin/python" - "$log/judges.xml" <<'PY'
+# What the judges look at, all of it in one build so that no library is built twice.
+judged_programs() {
+    cargo build --locked --package feedline --bin feedline \
+        --package feedline-checkpoint --example write
+}
+
+# Runs the judges of a folder with a Python of theirs; pytest's own counts come from its XML report.
+judge() {
+    local name=$1 python=$2 folder=$3 ok=0 bad=1 skipped=0 report=$log/judges.xml
+    rm -f "$report"
+    FEEDLINE_BIN=$CARGO_TARGET_DIR/debug/feedline \
+        FEEDLINE_CHECKPOINT_WRITE=$CARGO_TARGET_DIR/debug/examples/write \
+        "$python" -m pytest -q -p no:cacheprovider -o tmp_path_retention_policy=failed \
+        --junitxml="$report" "$folder" || true
+    if [[ -s $report ]]; then
+        read -r ok bad skipped < <("$python" - "$report" <<'PY'
 import sys
 import xml.etree.ElementTree as tree
 
@@ -155,21 +207,58 @@ total, bad, skipped = (
 )
 print(total - bad - skipped, bad, skipped)
 PY
-            )
-            # An empty run is a fault of the run, not a success.
-            if ((ok + bad + skipped == 0)); then bad=1; fi
-        fi
+        )
+        # An empty run is a fault of the run, not a success.
+        if ((ok + bad + skipped == 0)); then bad=1; fi
     fi
     passed=$((passed + ok))
     failed=$((failed + bad + skipped))
-    summary+=("judges: $ok passed, $bad failed, $skipped skipped")
+    summary+=("$name: $ok passed, $bad failed, $skipped skipped")
 }
 
-check "cargo fmt" cargo fmt --all --check
-check "cargo clippy" cargo clippy --locked --workspace --all-targets -- -D warnings
-rust_tests "rust tests" --workspace
-mpi_tests
-judge_tests
+judge_tests() {
+    echo "== judges"
+    if ! azurite_environment; then
+        failed=$((failed + 1))
+        summary+=("Azurite: FAILED, not installed")
+    fi
+    if judges_environment && judged_programs; then
+        PYTHONDONTWRITEBYTECODE=1 judge "judges" "$judges/bin/python" tests/judges
+    else
+        failed=$((failed + 1))
+        summary+=("judges: FAILED, not installed or nothing to judge")
+    fi
+}
+
+# Every process of a test imports PyTorch, which takes ten seconds without bytecode.
+torch_tests() {
+    echo "== torch judges"
+    local reason=
+    if ! torch_environment; then
+        if [[ $part == torch ]]; then
+            failed=$((failed + 1))
+            summary+=("torch judges: FAILED, $reason")
+        else
+            summary+=("torch judges: NOT RUN, $reason; bring it with: make test-torch")
+        fi
+    elif judged_programs; then
+        PYTHONDONTWRITEBYTECODE='' PYTHONPYCACHEPREFIX=$torch/bytecode \
+            judge "torch judges" "$torch/bin/python" tests/judges_torch
+    else
+        failed=$((failed + 1))
+        summary+=("torch judges: FAILED, nothing to judge")
+    fi
+}
+
+if [[ $part == all ]]; then
+    toolchain
+    check "cargo fmt" cargo fmt --all --check
+    check "cargo clippy" cargo clippy --locked --workspace --all-targets -- -D warnings
+    rust_tests "rust tests" --workspace
+    mpi_tests
+    judge_tests
+fi
+torch_tests
 
 echo
 printf '%s\n' "${summary[@]}"

@@ -8,6 +8,7 @@ import http.server
 import io
 import json
 import threading
+import zipfile
 
 import boto3
 import numpy
@@ -182,8 +183,13 @@ def test_checkpoints_go_to_the_bucket(feedline, endpoint, s3):
              "--set", "model.parallelism.zero_stage=1",
              "--set", f"checkpoint.checkpoint_folder=s3://{BUCKET}/ckpt").ok()
     saved = [key for key in keys(s3) if key.startswith("ckpt/")]
-    assert saved == [f"ckpt/global_epoch1_step2/model_states-{rank}.pt" for rank in (0, 1)]
-    assert [len(content(s3, key)) for key in saved] == [9_000_000] * 2
+    folder = "ckpt/global_epoch1_step2"
+    files = [f"{folder}/model_states-{rank}.pt" for rank in (0, 1)]
+    assert saved == [f"{folder}/.feedline-checkpoint.json", *files]
+    for file in files:
+        archive = zipfile.ZipFile(io.BytesIO(content(s3, file)))
+        assert archive.testzip() is None
+        assert archive.getinfo("archive/data/0").file_size == 9_000_000
 
 
 def test_a_missing_bucket_and_a_missing_set_are_named(feedline, endpoint, s3):

@@ -1,4 +1,5 @@
-"""What every judge needs: the example that writes and indexes checkpoints, and ways to compare."""
+"""What every judge needs: the program, the example that writes and indexes checkpoints, and ways to
+compare."""
 
 import json
 import os
@@ -79,6 +80,62 @@ class Example:
     def _run(self, *args):
         argv = [str(self.binary), *map(str, args)]
         return subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+
+
+class Program:
+    """The program itself, which saves checkpoints of small models in a folder of its own."""
+
+    def __init__(self, binary, folder):
+        self.binary = binary
+        self.folder = folder
+
+    def save(self, name, model, ranks, **checkpoint):
+        """Saves twice, reads both back and checks their contents; gives the folder of both."""
+        counts = {"num_checkpoints_write": 2, "num_checkpoints_read": 2, "verify": True}
+        return self.run(name, model, ranks, **(counts | checkpoint))
+
+    def run(self, name, model, ranks, train=None, **checkpoint):
+        """Runs a job with checkpoints in the folder `name`; `train` has the sections of one that trains
+        as well."""
+        folder = self.folder / name
+        alone = {"time_between_checkpoints": 0} if train is None else {}
+        sections = {
+            "framework": "pytorch",
+            "workflow": {"train": train is not None, "checkpoint": True},
+            "model": {"name": "judged", **model},
+            "checkpoint": {"checkpoint_folder": str(folder), **alone, **checkpoint},
+        }
+        for key, section in (train or {}).items():
+            sections[key] = sections.get(key, {}) | section
+        # JSON is YAML.
+        workload = self.folder / f"{name}.yaml"
+        workload.write_text(json.dumps(sections))
+        self(workload, "-n", ranks)
+        return folder
+
+    def __call__(self, workload, *args):
+        """Runs a workload file, or one that is shipped, to its end."""
+        out = self.folder / f"{Path(workload).stem}-results"
+        argv = [str(self.binary), "run", str(workload), "--out", str(out), "--overwrite"]
+        ended = subprocess.run(
+            [*argv, *map(str, args)],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        # A workload that says what has no effect does not test what it seems to.
+        assert "warning" not in ended.stderr, ended.stderr
+
+
+@pytest.fixture
+def program(tmp_path):
+    """The program, named by FEEDLINE_BIN, with a folder of its own."""
+    binary = Path(os.environ["FEEDLINE_BIN"]).resolve()
+    assert binary.is_file(), f"no {binary}: cargo build -p feedline"
+    return Program(binary, tmp_path)
 
 
 @pytest.fixture

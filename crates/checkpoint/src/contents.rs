@@ -1,7 +1,9 @@
 //! What the tensors of a checkpoint hold: bytes that follow from a seed, or memory.
 
-use feedline_formats::Content;
 use std::sync::{Mutex, PoisonError};
+
+use feedline_formats::Content;
+use feedline_store::AlignedBuf;
 
 use crate::{FileSpec, Tensor};
 
@@ -107,7 +109,7 @@ fn name_hash(name: &str) -> u64 {
 const PIECE_BYTES: usize = 4 << 20;
 
 /// The memory of one tensor.
-type Pieces = Vec<Mutex<Box<[u8]>>>;
+type Pieces = Vec<Mutex<AlignedBuf>>;
 
 /// Tensors held in memory, as a training job holds them: saved from there, loaded into there.
 pub struct Held {
@@ -124,7 +126,7 @@ impl Held {
             while at < tensor.bytes() {
                 let len =
                     PIECE_BYTES.min(usize::try_from(tensor.bytes() - at).unwrap_or(usize::MAX));
-                let mut piece = vec![0; len].into_boxed_slice();
+                let mut piece = AlignedBuf::new(len);
                 contents.fill_tensor(tensor, at, &mut piece);
                 pieces.push(Mutex::new(piece));
                 at += len as u64;
@@ -138,7 +140,7 @@ impl Held {
     /// Whether it has room for just these tensors.
     pub fn fits(&self, files: &[FileSpec]) -> bool {
         let bytes = |pieces: &Pieces| {
-            let len = |piece: &Mutex<Box<[u8]>>| {
+            let len = |piece: &Mutex<AlignedBuf>| {
                 piece.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
             };
             pieces.iter().map(len).sum::<u64>()
