@@ -1,6 +1,6 @@
 //! What can stop a run.
 
-use feedline_checkpoint::{CheckpointError, LayoutError};
+use feedline_checkpoint::{CheckpointError, ContainerError, LayoutError};
 use feedline_formats::{EncodeError, OptionError};
 use feedline_loader::LoadError;
 use feedline_ranks::Aborted;
@@ -154,6 +154,12 @@ pub enum BenchError {
         /// Bytes that are free.
         free: u64,
     },
+    /// A file stands where the folder of the checkpoints should be.
+    #[error("{folder}: is a file, expected a folder")]
+    NoCheckpointFolder {
+        /// The path as the user knows it.
+        folder: String,
+    },
     /// There are fewer checkpoints than are to be read.
     #[error("{folder}: expected {wanted} complete checkpoints, found {found}")]
     FewCheckpoints {
@@ -269,11 +275,14 @@ impl Dialect {
     }
 }
 
-/// What the storage says is said as it is, whoever was told.
+/// What the storage says is said as it is, whoever was told; but what can be done about direct I/O
+/// depends on whose it was.
 impl From<CheckpointError> for BenchError {
     fn from(error: CheckpointError) -> Self {
         match error {
-            CheckpointError::Store(error) => Self::Store(error),
+            CheckpointError::Store(error) if !matches!(error, StoreError::DirectRefused { .. }) => {
+                Self::Store(error)
+            }
             other => Self::Checkpoint(other),
         }
     }
@@ -301,14 +310,15 @@ impl BenchError {
                 dialect.set("checkpoint.checkpoint_folder", "DIR"),
                 dialect.set("checkpoint.keep_last", "1")
             )),
+            Self::NoCheckpointFolder { .. } => Some(format!(
+                "choose another place with {}",
+                dialect.set("checkpoint.checkpoint_folder", "DIR")
+            )),
             Self::FewCheckpoints { .. } => Some(format!(
                 "write them first: {}",
                 dialect.set("checkpoint.num_checkpoints_write", "N")
             )),
-            Self::Checkpoint(CheckpointError::Ranks { saved, .. }) => Some(format!(
-                "load it with {saved} ranks, or save with {}, which any number of ranks can load",
-                dialect.set("checkpoint.container", "dcp")
-            )),
+            Self::Checkpoint(error) => checkpoint_hint(error, dialect),
             Self::NotAFolder { .. } => Some(format!("choose another place with {data}")),
             Self::NoThread { .. } => {
                 Some("start fewer accelerators or reader threads, or raise `ulimit -u`".into())
@@ -379,6 +389,32 @@ impl BenchError {
         std::iter::successors(Some(first), |&cause| cause.source())
             .find_map(|cause| look(cause.downcast_ref()?))
     }
+}
+
+/// What the user can type if a checkpoint is not what it should be.
+fn checkpoint_hint(error: &CheckpointError, dialect: Dialect) -> Option<String> {
+    Some(match error {
+        CheckpointError::Ranks { saved, .. } => format!(
+            "load it with {saved} ranks, or save with {}, which any number of ranks can load",
+            dialect.set("checkpoint.container", "dcp")
+        ),
+        CheckpointError::Store(StoreError::DirectRefused { .. }) => {
+            format!("write through the page cache: {}", dialect.set("checkpoint.odirect", "auto"))
+        }
+        CheckpointError::Tensor { .. } => {
+            "load it with the `model` of the workload that it was saved with".to_owned()
+        }
+        CheckpointError::Container { source: ContainerError::Store(_), .. } => return None,
+        CheckpointError::Differs { .. }
+        | CheckpointError::Size { .. }
+        | CheckpointError::Container { .. }
+        | CheckpointError::Incomplete { .. }
+        | CheckpointError::Description { .. } => format!(
+            "remove that checkpoint and save it anew with {}",
+            dialect.set("checkpoint.num_checkpoints_write", "N")
+        ),
+        _ => return None,
+    })
 }
 
 /// What the user can type against a fault of an object store.

@@ -13,7 +13,7 @@ use feedline_checkpoint::{
     Ticket, Values, dcp_metadata, rank_files,
 };
 use feedline_ranks::Ranks;
-use feedline_store::{Op, Store};
+use feedline_store::{Op, Store, StoreError};
 use feedline_workload::{CheckpointContainer, StateSource, Workload};
 
 use crate::error::BenchError;
@@ -85,6 +85,8 @@ pub(crate) struct Saver<'a> {
     pending: VecDeque<Pending>,
     /// Names in the order of their publication.
     published: Vec<String>,
+    /// Those of them that this run has published.
+    own: Vec<String>,
     risk: Risk,
     /// What a description says of all ranks' files; made when it is first needed.
     described: Option<(Vec<(String, u64)>, u64)>,
@@ -113,6 +115,7 @@ impl<'a> Saver<'a> {
             room: None,
             pending: VecDeque::new(),
             published: job.settled.found.earlier.clone(),
+            own: Vec::new(),
             risk: Risk::default(),
             described: None,
             index: None,
@@ -140,7 +143,7 @@ impl<'a> Saver<'a> {
         while self.pending.len() >= self.job.workload.checkpoint.saves_in_flight as usize {
             ended.extend(self.finish_oldest(steps)?);
         }
-        let draft = self.open(label)?;
+        let Some(draft) = self.open(label)? else { return Ok(ended) };
         let version = self.version(label);
         let files = self.files_to_write(&draft, label, version);
         let ticket = {
@@ -194,7 +197,7 @@ impl<'a> Saver<'a> {
         label: Label,
         steps: u64,
     ) -> Result<Option<CheckpointOutcome>, BenchError> {
-        let draft = self.open(label)?;
+        let Some(draft) = self.open(label)? else { return Ok(None) };
         let version = self.version(label);
         let files = self.files_to_write(&draft, label, version);
         let start = Moment::now(self.job.clock);
@@ -204,14 +207,14 @@ impl<'a> Saver<'a> {
             self.engine.save(&draft.folder, &files, source)
         };
         let end = Moment::now(self.job.clock);
-        let Some(saved) = self.agree(&draft, saved)? else { return Ok(None) };
+        let Some(saved) = self.agree(under_its_name(saved, &draft))? else { return Ok(None) };
         let end = self.end(end);
-        let publish_ns = self.commit(&draft, label, version)?;
+        let Some(commit_ns) = self.commit(&draft, label, version)? else { return Ok(None) };
         self.risk.look(steps, self.job.clock.now());
         self.risk.save(steps, start.ns);
         let pause_ns = self.job.clock.now() - start.ns;
         let outcome = outcome(self.job, Direction::Save, (start, end), &saved);
-        Ok(Some(CheckpointOutcome { commit_ns: publish_ns, pause_ns, ..outcome }))
+        Ok(Some(CheckpointOutcome { commit_ns, pause_ns, ..outcome }))
     }
 
     /// Waits for the oldest save under way and publishes it.
@@ -219,8 +222,8 @@ impl<'a> Saver<'a> {
         let Some(pending) = self.pending.pop_front() else { return Ok(None) };
         let Pending { draft, ticket, label, version, start, resumed, steps: saved_at } = pending;
         let saved = ticket.wait();
-        let Some(saved) = self.agree(&draft, saved)? else { return Ok(None) };
-        let commit_ns = self.commit(&draft, label, version)?;
+        let Some(saved) = self.agree(under_its_name(saved, &draft))? else { return Ok(None) };
+        let Some(commit_ns) = self.commit(&draft, label, version)? else { return Ok(None) };
         self.risk.look(steps, self.job.clock.now());
         self.risk.save(saved_at, start.ns);
         let end = Moment::at(self.job.clock, saved.ended_ns.max(resumed.ns));
@@ -233,24 +236,17 @@ impl<'a> Saver<'a> {
     /// What can be loaded, oldest first: what this run has published, or if that is nothing, what was
     /// there before it.
     pub(crate) fn loadable(&self) -> Vec<String> {
-        let own =
-            self.published.iter().filter(|name| !self.job.settled.found.earlier.contains(name));
-        let own: Vec<_> = own.cloned().collect();
-        if own.is_empty() { self.published.clone() } else { own }
+        if self.own.is_empty() { self.published.clone() } else { self.own.clone() }
     }
 
     /// Loads a checkpoint.
     pub(crate) fn load(&mut self, name: &str) -> Result<Option<CheckpointOutcome>, BenchError> {
         let store = &*self.job.store;
-        let description = Description::read(store, name)?;
-        let wanted = self.wanted(&description, name)?;
-        if self.job.settled.drop_cache {
-            for (file, _) in description.files.iter().filter(|(file, _)| wanted.reads(file)) {
-                store.evict(&format!("{name}/{file}"))?;
-            }
+        let looked = self.look_up(name);
+        if let Ok((_, wanted)) = &looked {
+            self.make_room(wanted);
         }
-        self.make_room(&wanted);
-        self.ranks.barrier()?;
+        let Some((description, wanted)) = self.agree(looked)? else { return Ok(None) };
         let start = Moment::now(self.job.clock);
         let loaded = wanted.plan(store, name).and_then(|plan| {
             let contents = Contents::new(
@@ -267,18 +263,29 @@ impl<'a> Saver<'a> {
             self.engine.load(&plan, sink)
         });
         let end = Moment::now(self.job.clock);
-        if !self.is_well_or_stopped(&loaded) {
-            return Err(loaded
-                .err()
-                .map_or(BenchError::from(CheckpointError::Stopped), Into::into));
-        }
-        if self.ranks.max(u64::from(loaded.is_err()))? > 0 {
-            return Ok(None);
-        }
+        let Some(loaded) = self.agree(loaded.map_err(Into::into))? else { return Ok(None) };
         let end = self.end(end);
         let pause_ns = end.ns - start.ns;
-        let outcome = outcome(self.job, Direction::Load, (start, end), &loaded?);
+        let outcome = outcome(self.job, Direction::Load, (start, end), &loaded);
         Ok(Some(CheckpointOutcome { pause_ns, ..outcome }))
+    }
+
+    /// What a checkpoint says of itself and this rank wants of it, whose files are as they were and no
+    /// longer in the page cache, if they shall not be.
+    fn look_up(&self, name: &str) -> Result<(Description, Wanted), BenchError> {
+        let store = &*self.job.store;
+        let description = Description::read(store, name)?;
+        let wanted = self.wanted(&description, name)?;
+        for (number, (file, bytes)) in description.files.iter().enumerate() {
+            if !wanted.cares_for(file, number, self.ranks.on_node()) {
+                continue;
+            }
+            Description::check_file(store, name, (file, *bytes))?;
+            if self.job.settled.drop_cache {
+                store.evict(&format!("{name}/{file}"))?;
+            }
+        }
+        Ok((description, wanted))
     }
 
     /// Sees to it that there is memory for what is loaded, where it goes to memory: another rank's part
@@ -325,45 +332,36 @@ impl<'a> Saver<'a> {
         Ok(Wanted::Files(container, files))
     }
 
-    /// Opens a draft before any rank writes to it.
-    fn open(&self, label: Label) -> Result<Draft, BenchError> {
+    /// Opens a draft before any rank writes to it; none if some rank was stopped at it.
+    fn open(&self, label: Label) -> Result<Option<Draft>, BenchError> {
         let store = &*self.job.store;
         let draft = Draft::new(store, &label.name(), &self.job.settled.found.tag);
+        let mut begun = Ok(());
         if self.leads() {
             self.job.drafts().push(draft.clone());
-            draft.begin(store)?;
+            begun = under_its_name(draft.begin(store), &draft);
         }
-        self.ranks.barrier()?;
+        if self.agree(begun)?.is_none() {
+            return Ok(None);
+        }
         // Where every machine has storage of its own, its ranks need the folder too.
         if self.leads_node() && !self.leads() {
             store.make_folder(&draft.folder)?;
         }
         self.ranks.barrier()?;
-        Ok(draft)
+        Ok(Some(draft))
     }
 
-    /// Hears whether every rank has written its part; none if some rank was stopped at it.
-    fn agree(
-        &self,
-        draft: &Draft,
-        saved: Result<Saved, CheckpointError>,
-    ) -> Result<Option<Saved>, BenchError> {
-        if !self.is_well_or_stopped(&saved) {
-            return Err(saved.err().map_or(BenchError::from(CheckpointError::Stopped), Into::into));
+    /// Hears whether every rank has done its part; none if some rank was stopped at it, be it inside
+    /// of a call. What was not completed then is taken back when all ranks have ended.
+    fn agree<T>(&self, own: Result<T, BenchError>) -> Result<Option<T>, BenchError> {
+        if own.is_err() && !self.job.stop.load(Ordering::Relaxed) {
+            return own.map(Some);
         }
-        if self.ranks.max(u64::from(saved.is_err()))? > 0 {
-            if self.leads() {
-                self.job.drafts().retain(|open| open != draft);
-                draft.discard(&*self.job.store);
-            }
-            return Ok(None);
+        match self.ranks.max(u64::from(own.is_err()))? {
+            0 => own.map(Some),
+            _ => Ok(None),
         }
-        Ok(Some(saved?))
-    }
-
-    /// Whether there is no reason to end the job: it worked, or it was stopped, be it inside a call.
-    fn is_well_or_stopped(&self, result: &Result<Saved, CheckpointError>) -> bool {
-        result.is_ok() || self.job.stop.load(Ordering::Relaxed)
     }
 
     /// The end of a rank's part: its own, or that of the slowest, if ranks wait for each other.
@@ -396,18 +394,29 @@ impl<'a> Saver<'a> {
         files
     }
 
-    /// Gives the draft its name, and removes checkpoints that need not stay; how long that took.
-    fn commit(&mut self, draft: &Draft, label: Label, version: u64) -> Result<u64, BenchError> {
+    /// Gives the draft its name, and removes checkpoints that need not stay; how long that took. None
+    /// if the job was stopped at it.
+    fn commit(
+        &mut self,
+        draft: &Draft,
+        label: Label,
+        version: u64,
+    ) -> Result<Option<u64>, BenchError> {
         let begin = self.job.clock.now();
         let (store, durability) = (Arc::clone(&self.job.store), self.job.durability());
+        let mut published = Ok(());
         if self.leads() {
-            match draft.is_hidden() {
-                true => draft.publish(&*store, durability)?,
-                false => self.write_descriptions(draft, label, version)?,
+            published = match draft.is_hidden() {
+                true => under_its_name(draft.publish(&*store, durability), draft),
+                false => self.write_descriptions(draft, label, version),
+            };
+            if published.is_ok() {
+                self.job.drafts().retain(|open| open != draft);
             }
-            self.job.drafts().retain(|open| open != draft);
         }
-        self.ranks.barrier()?;
+        if self.agree(published)?.is_none() {
+            return Ok(None);
+        }
         // Where every machine has storage of its own, nobody has done that for this one.
         let leads_other_node = self.leads_node() && !self.leads();
         if draft.is_hidden() && leads_other_node && store.exists(&draft.folder)? {
@@ -416,7 +425,7 @@ impl<'a> Saver<'a> {
         }
         let took_ns = self.job.clock.now() - begin;
         self.prune(&draft.name)?;
-        Ok(took_ns)
+        Ok(Some(took_ns))
     }
 
     fn write_descriptions(
@@ -433,11 +442,14 @@ impl<'a> Saver<'a> {
 
     /// Removes the oldest checkpoints, if only so many are to stay.
     fn prune(&mut self, newest: &str) -> Result<(), BenchError> {
-        self.published.retain(|name| name != newest);
-        self.published.push(newest.to_owned());
+        for names in [&mut self.published, &mut self.own] {
+            names.retain(|name| name != newest);
+            names.push(newest.to_owned());
+        }
         let Some(keep) = self.job.workload.checkpoint.keep_last else { return Ok(()) };
         while self.published.len() as u64 > keep {
             let oldest = self.published.remove(0);
+            self.own.retain(|name| *name != oldest);
             if !self.leads() {
                 continue;
             }
@@ -508,11 +520,12 @@ enum Wanted {
 }
 
 impl Wanted {
-    /// Whether that file may be read.
-    fn reads(&self, name: &str) -> bool {
+    /// Whether this rank is the one of its machine that looks after a file before it is read: its own,
+    /// or if any rank may read any of them, those that fall to its place.
+    fn cares_for(&self, name: &str, number: usize, (place, ranks): (u32, u32)) -> bool {
         match self {
             Wanted::Files(_, files) => files.iter().any(|file| file.name == name),
-            Wanted::Anywhere { .. } => true,
+            Wanted::Anywhere { .. } => number % ranks.max(1) as usize == place as usize,
         }
     }
 
@@ -532,6 +545,22 @@ impl Wanted {
             }
         }
     }
+}
+
+/// Names files as they would be called, not as they are while their checkpoint is made: those names
+/// are gone when the user reads of them.
+fn under_its_name<T>(result: Result<T, CheckpointError>, draft: &Draft) -> Result<T, BenchError> {
+    let named = |path: String| path.replace(&draft.folder, &draft.name);
+    result.map_err(|error| match error {
+        CheckpointError::Store(StoreError::Io { op, path, source }) => {
+            StoreError::Io { op, path: named(path), source }.into()
+        }
+        CheckpointError::Store(StoreError::DirectRefused { path, source }) => {
+            let path = named(path);
+            CheckpointError::Store(StoreError::DirectRefused { path, source }).into()
+        }
+        other => other.into(),
+    })
 }
 
 fn values(workload: &Workload) -> Values {

@@ -38,7 +38,7 @@ impl Settled {
         let store = &*run.checkpoints;
         let layout = CheckpointPlan::new(&run.workload, run.plan.ranks)?.into_layout();
         if store.kind("")? == Some(Kind::File) {
-            return Err(BenchError::NotAFolder { folder: store.locate("") });
+            return Err(BenchError::NoCheckpointFolder { folder: store.locate("") });
         }
         // Process 0 does that for its own machine, below.
         if run.team.leads_node() && !run.team.leads() {

@@ -82,6 +82,16 @@ pub enum CheckpointError {
         /// Where the stretch with the difference begins.
         at: u64,
     },
+    /// A file of a checkpoint has another size than when it was saved, or is gone.
+    #[error("{file}: expected {expected} bytes, found {}", found_bytes(*.found))]
+    Size {
+        /// The file.
+        file: String,
+        /// Bytes that the checkpoint's description gives it.
+        expected: u64,
+        /// Bytes that it has, if it is there.
+        found: Option<u64>,
+    },
     /// A folder holds no checkpoint that was completed.
     #[error("{folder} holds no complete checkpoint")]
     Incomplete {
@@ -117,4 +127,8 @@ pub enum CheckpointError {
     /// Somebody asked to stop.
     #[error("stopped")]
     Stopped,
+}
+
+fn found_bytes(found: Option<u64>) -> String {
+    found.map_or_else(|| "no file".to_owned(), |bytes| bytes.to_string())
 }

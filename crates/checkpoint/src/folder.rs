@@ -83,6 +83,19 @@ impl Description {
         Ok(read)
     }
 
+    /// Makes sure that a file, of which it says that it has `expected` bytes, has them.
+    pub fn check_file(
+        store: &dyn Store,
+        folder: &str,
+        (file, expected): (&str, u64),
+    ) -> Result<(), CheckpointError> {
+        let key = format!("{folder}/{file}");
+        match store.size(&key)? {
+            Some(found) if found == expected => Ok(()),
+            found => Err(CheckpointError::Size { file: store.locate(&key), expected, found }),
+        }
+    }
+
     /// Its text.
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("strings and numbers")
@@ -119,9 +132,8 @@ impl Draft {
     pub fn begin(&self, store: &dyn Store) -> Result<(), CheckpointError> {
         if !self.is_hidden() {
             store.remove(&format!("{}/{DESCRIPTION_NAME}", self.name))?;
-        } else {
-            store.remove_tree(&self.folder)?;
         }
+        store.remove_tree(&self.folder)?;
         store.make_folder(&self.folder)?;
         Ok(())
     }
@@ -153,11 +165,12 @@ impl Draft {
 
 /// Removes a checkpoint; one that is cut short does not pass for whole.
 pub fn remove(store: &dyn Store, name: &str, tag: &str) -> Result<(), StoreError> {
-    let aside = Draft::new(store, name, tag).folder;
-    if aside == name {
+    if !store.replaces_folders() {
         store.remove(&format!("{name}/{DESCRIPTION_NAME}"))?;
         return store.remove_tree(name);
     }
+    // Not the name of a draft: one that shall be called the same may be under way.
+    let aside = format!(".{name}.removed{tag}");
     store.remove_tree(&aside)?;
     store.replace_folder(name, &aside, Durability::None)?;
     store.remove_tree(&aside)

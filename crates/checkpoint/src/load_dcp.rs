@@ -47,8 +47,10 @@ impl LoadPlan {
             for (place, tensor) in spec.tensors.iter_mut().enumerate() {
                 redeal(&mut tensor.share.name, saved_ranks);
                 let saved = by_name.get(tensor.share.name.as_str());
-                settle(tensor, saved.copied())
+                settle(tensor, saved.copied(), saved_ranks)
                     .map_err(|wrong| wrong.into_error(store.locate(folder)))?;
+                // One file holds tensors of many, so their own keys would not tell them apart.
+                tensor.path = vec![tensor.share.name.clone()];
                 let saved = saved.expect("settled above");
                 for (chunk, stretch) in pieces(tensor, saved) {
                     let start = archives.start(saved.dtype, chunk)?;
@@ -79,7 +81,10 @@ fn redeal(name: &mut String, saved_ranks: u32) {
 }
 
 /// Makes sure that a tensor can be had, and moves it to where its bytes are.
-fn settle(tensor: &mut Tensor, saved: Option<&DcpTensor>) -> Result<(), Wrong> {
+///
+/// Parts of a tensor are rounded down, so that a whole of so many parts may lack a few elements of one
+/// of another number: the last rank goes without what was not saved.
+fn settle(tensor: &mut Tensor, saved: Option<&DcpTensor>, saved_ranks: u32) -> Result<(), Wrong> {
     let wrong = |found: String| Wrong {
         tensor: tensor.share.name.clone(),
         expected: format!("{} of {:?}", tensor.share.total, tensor.dtype),
@@ -89,15 +94,18 @@ fn settle(tensor: &mut Tensor, saved: Option<&DcpTensor>) -> Result<(), Wrong> {
     let &[total] = saved.shape.as_slice() else {
         return Err(wrong(format!("{:?} of {:?}", saved.shape, saved.dtype)));
     };
-    let fits = total == tensor.share.total;
+    let parts = tensor.share.total.checked_div(tensor.len).unwrap_or(1);
+    let rounded = total.abs_diff(tensor.share.total) < parts.max(u64::from(saved_ranks));
+    let fits = total == tensor.share.total || (rounded && tensor.share.first < total);
     let pieces = total.checked_div(tensor.len).filter(|_| total.is_multiple_of(tensor.len.max(1)));
     if saved.dtype != tensor.dtype || !(fits || pieces.is_some_and(|pieces| pieces > 0)) {
         return Err(wrong(format!("{total} of {:?}", saved.dtype)));
     }
     if let Some(pieces) = pieces.filter(|_| !fits) {
         tensor.share.first = tensor.share.first / tensor.len % pieces * tensor.len;
-        tensor.share.total = total;
     }
+    tensor.share.total = total;
+    tensor.len = tensor.len.min(total - tensor.share.first);
     Ok(())
 }
 

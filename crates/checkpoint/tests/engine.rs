@@ -114,8 +114,8 @@ impl Upload for InOrderUpload {
 
 #[test]
 fn files_do_not_depend_on_chunks_and_streams() {
-    for container in 0..CONTAINERS.len() {
-        let (name, files) = (CONTAINERS[container].0, files(container));
+    for (container, (name, _)) in CONTAINERS.iter().enumerate() {
+        let files = files(container);
         let whole = memory();
         engine(Arc::new(whole.clone()), 4 << 20, 1).save("ck", &files, &contents()).unwrap();
         let whole = read(&whole, &files);

@@ -79,10 +79,12 @@ impl Request {
         let composed = wish.composed()?;
         let resolved = resolve(&composed)?;
         let mut warnings: Vec<_> = resolved.warnings.iter().map(ToString::to_string).collect();
-        let remarks = feedline_workload::check(&resolved.workload, ranks)?;
+        let mut workload = resolved.workload;
+        warnings.extend(leave_out_training(&composed, &mut workload));
+        let remarks = feedline_workload::check(&workload, ranks)?;
         warnings.extend(remarks.iter().map(ToString::to_string));
-        let plan = Plan::new(&resolved.workload, ranks, semantics)?;
-        Ok(Self { composed, workload: resolved.workload, plan, warnings })
+        let plan = Plan::new(&workload, ranks, semantics)?;
+        Ok(Self { composed, workload, plan, warnings })
     }
 
     /// The text without what must not lie around in results.
@@ -114,6 +116,21 @@ impl Request {
     }
 }
 
+/// Takes a transformer that has checkpoints and no data set for what it is, although its workflow says
+/// that it generates and trains, as that of DLIO's `llama_1t` does; a remark if so.
+fn leave_out_training(composed: &Composed, workload: &mut Workload) -> Option<String> {
+    let workflow = &mut workload.workflow;
+    let section = composed.tree.get("workload").and_then(|tree| tree.get("dataset"));
+    let about_checkpoints = workflow.checkpoint && workload.model.is_transformer();
+    if !about_checkpoints || section.is_some() || !(workflow.train || workflow.generate_data) {
+        return None;
+    }
+    workflow.train = false;
+    workflow.generate_data = false;
+    workflow.evaluation = false;
+    Some("the workload has no `dataset` section: it is run for its checkpoints alone".to_owned())
+}
+
 /// A workload as it was named, and what is to be changed in it.
 #[derive(Clone)]
 pub(crate) struct Wish {
@@ -126,6 +143,14 @@ pub(crate) struct Wish {
 impl Wish {
     pub(crate) fn new(text: Text, overrides: Vec<Override>) -> Self {
         Self { text, overrides, now: Zoned::now() }
+    }
+
+    /// The workload alone, without checks.
+    pub(crate) fn workload(&self) -> Result<Workload, WorkloadError> {
+        let composed = self.composed()?;
+        let mut workload = resolve(&composed)?.workload;
+        leave_out_training(&composed, &mut workload);
+        Ok(workload)
     }
 
     /// The composed tree alone.

@@ -136,8 +136,10 @@ fn exit_code(done: &Done, requirements: &[Requirement]) -> u8 {
     if done.outcome.interrupted {
         let folder = done.folder.display();
         failure::say(&match done.summary.train {
-            Some(_) => format!("stopped: the results so far are in {folder}"),
-            None => format!("stopped before training; the log is in {folder}"),
+            None if done.outcome.ranks.is_empty() => {
+                format!("stopped before training; the log is in {folder}")
+            }
+            _ => format!("stopped: the results so far are in {folder}"),
         });
         return failure::INTERRUPTED;
     }
@@ -187,7 +189,7 @@ fn wish(args: &RunArgs, order: &Order) -> anyhow::Result<Wish> {
         return Ok(wish);
     }
     // First, so that whatever the user says wins.
-    let full = feedline_workload::resolve(&wish.composed()?)?.workload;
+    let full = wish.workload()?;
     wish.overrides.splice(..0, parse_all(&quick::overrides(&full, order.accelerators))?);
     if full.checkpoint_only() {
         return Ok(wish);

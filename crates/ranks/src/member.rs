@@ -107,7 +107,8 @@ impl Ranks for Member {
 
     fn abort(&self, reason: &str) {
         let news = Aborted { rank: self.rank, reason: reason.to_owned() };
-        self.meeting.update(|meeting| _ = meeting.aborted.get_or_insert_with(|| news.clone()));
-        self.link.abort(news);
+        // A rank that ends because another did must not be the one that is named.
+        let first = self.meeting.update(|meeting| meeting.aborted.get_or_insert(news).clone());
+        self.link.abort(first);
     }
 }

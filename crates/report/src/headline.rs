@@ -94,7 +94,8 @@ fn not_trained(shown: &Shown<'_>) -> Headline {
             ("INTERRUPTED", Ink::BoldYellow, format!("{text}, nothing trained"))
         }
         None if shown.interrupted => {
-            ("INTERRUPTED", Ink::BoldYellow, " before training".to_owned())
+            let what = if shown.worked { "the first checkpoint was done" } else { "training" };
+            ("INTERRUPTED", Ink::BoldYellow, format!(" before {what}"))
         }
         Some(made) => {
             let text = match made.files {

@@ -297,7 +297,7 @@ fn results(shown: &Shown<'_>) -> String {
         "" => shown.out_folder,
         folder => folder,
     };
-    match shown.trained() || shown.checkpointed() {
+    match shown.worked {
         true => format!("{folder}/summary.json and the files of each rank beside it"),
         false => format!("{folder} (log only: without training there is no summary)"),
     }
@@ -346,7 +346,7 @@ fn cut(warnings: Vec<Vec<String>>, room: usize, shown: &Shown<'_>) -> Vec<String
         lines.extend(warning);
         taken += 1;
     }
-    let place = if shown.trained() || shown.checkpointed() { "summary.json" } else { "the log" };
+    let place = if shown.worked { "summary.json" } else { "the log" };
     let more = units::count((count - taken) as u64);
     lines.extend(match taken {
         0 => item("warnings", &format!("{more}, in {place}"), usize::MAX),

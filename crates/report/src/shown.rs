@@ -22,6 +22,8 @@ pub struct Shown<'a> {
     pub warnings: &'a [String],
     /// True if the run was stopped before its end.
     pub interrupted: bool,
+    /// True if ranks were at work, so that there are files of theirs.
+    pub worked: bool,
     /// Where the result files are.
     pub out_folder: &'a str,
 }
@@ -42,13 +44,9 @@ impl<'a> Shown<'a> {
             storage: outcome.storage_counts(),
             warnings: &outcome.warnings,
             interrupted: outcome.interrupted,
+            worked: !outcome.ranks.is_empty(),
             out_folder,
         }
-    }
-
-    /// True if checkpoints were saved or loaded.
-    pub(crate) fn checkpointed(&self) -> bool {
-        self.summary.saves.is_some() || self.summary.loads.is_some()
     }
 
     /// True if there are training numbers.

@@ -13,8 +13,9 @@ const STRETCH_BYTES: u64 = 256 << 10;
 /// in at most so many of a file.
 const STRETCHES: u64 = 32;
 
-/// Bytes an unprivileged user can still write to the file system of `path`.
-pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+/// Bytes an unprivileged user can still write to the file system of `path`; none if it counts no
+/// blocks at all, as those in memory without a limit and some in user space do not.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<Option<u64>> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
     // SAFETY: `path` ends with a zero and `found` has room for the answer.
@@ -24,7 +25,7 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     }
     // SAFETY: the call succeeded, so it has filled `found`.
     let found = unsafe { found.assume_init() };
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    Ok((found.f_blocks > 0).then(|| found.f_bavail.saturating_mul(found.f_frsize)))
 }
 
 /// Lets two names of one file system trade places, in one step.

@@ -14,12 +14,24 @@ use crate::source::failed;
 use crate::{Durability, Op, StoreError, os};
 
 const MARK: &str = ".partial-";
+const ASIDE: &str = ".replaced";
 /// Longest name Linux file systems take.
 const NAME_BYTES_MAX: usize = 255;
 
 /// Whether that is the name of an unpublished file, in this or the former spelling without a host.
 pub(crate) fn is_partial(name: &str) -> bool {
-    name.starts_with('.') && name.contains(MARK)
+    (name.starts_with('.') && name.contains(MARK)) || aside_of(name).is_some()
+}
+
+/// Where a folder waits that is being replaced step by step.
+fn aside(to: &Path) -> PathBuf {
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    to.with_file_name(format!(".{name}{ASIDE}"))
+}
+
+/// The name of the folder that waits under `name`.
+fn aside_of(name: &str) -> Option<&str> {
+    name.strip_prefix('.')?.strip_suffix(ASIDE)
 }
 
 /// A name under which this process may prepare what shall be called `name`: no listing shows it, and
@@ -35,22 +47,32 @@ pub fn partial_name(name: &str) -> String {
 
 /// Puts the folder `from` in the place of `to`; what stood there stands under `from` then.
 ///
-/// File systems that cannot exchange two names (NFS, some in user space) get there in three steps, and
-/// whoever is killed between the first two finds the old folder under a hidden name.
+/// File systems that cannot exchange two names (NFS, some in user space) get there in three steps;
+/// what whoever is killed between them has left aside, [`remove_stale`] puts back.
 pub(crate) fn replace_folder(from: &Path, to: &Path) -> io::Result<()> {
     match os::exchange(from, to) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => fs::rename(from, to),
         Err(err) if matches!(err.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
-            let name = to.file_name().unwrap_or_default().to_string_lossy();
-            let aside = to.with_file_name(partial_name(&name));
-            match fs::rename(to, &aside) {
-                Err(err) if err.kind() == io::ErrorKind::NotFound => fs::rename(from, to),
-                moved => moved
-                    .and_then(|()| fs::rename(from, to))
-                    .and_then(|()| fs::rename(&aside, from)),
-            }
+            replace_in_steps(from, to)
         }
         exchanged => exchanged,
+    }
+}
+
+fn replace_in_steps(from: &Path, to: &Path) -> io::Result<()> {
+    let aside = aside(to);
+    match fs::rename(to, &aside) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => fs::rename(from, to),
+        moved => moved.and_then(|()| fs::rename(from, to)).and_then(|()| fs::rename(&aside, from)),
+    }
+}
+
+/// Puts back a folder that was set aside and whose place nothing has taken; removes it otherwise.
+fn settle_aside(folder: &Path, name: &str, waiting: &Path) -> io::Result<()> {
+    let place = folder.join(name);
+    match place.try_exists()? {
+        false => fs::rename(waiting, place),
+        true => fs::remove_dir_all(waiting),
     }
 }
 
@@ -60,6 +82,10 @@ pub(crate) fn remove_stale(folder: &Path) -> io::Result<u64> {
     let mut removed = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
+        if let Some(name) = entry.file_name().to_str().and_then(aside_of) {
+            settle_aside(folder, name, &entry.path())?;
+            continue;
+        }
         if !entry.file_name().to_str().is_some_and(is_stale) {
             continue;
         }
@@ -177,6 +203,29 @@ mod tests {
         });
         assert!(tries.count() < 10_000, "a killed child still counts as writing");
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_is_replaced_in_steps_is_never_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let make = |name: &str, file: &str| {
+            fs::create_dir(at(name)).unwrap();
+            fs::write(at(name).join(file), file).unwrap();
+        };
+        make("ck", "old");
+        make("draft", "new");
+        replace_in_steps(&at("draft"), &at("ck")).unwrap();
+        assert!(at("ck/new").exists() && at("draft/old").exists());
+        // Killed after the first step: the old one is put back.
+        fs::rename(at("ck"), aside(&at("ck"))).unwrap();
+        assert!(is_partial(".ck.replaced"));
+        assert_eq!(remove_stale(folder.path()).unwrap(), 0);
+        assert!(at("ck/new").exists());
+        // Killed after the second: the new one has its place, and the old one goes.
+        make(".ck.replaced", "older");
+        remove_stale(folder.path()).unwrap();
+        assert!(at("ck/new").exists() && !at(".ck.replaced").exists());
     }
 
     #[test]

@@ -80,10 +80,14 @@ impl Posix {
         let mut options = OpenOptions::new();
         // A file without a name, which nobody ever sees.
         options.write(true).custom_flags(libc::O_DIRECT | libc::O_TMPFILE);
-        match options.open(nearest) {
+        match options.open(nearest).or_else(|refused| match refused.raw_os_error() {
+            // Not every file system has such files.
+            Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EISDIR) => try_direct(nearest),
+            _ => Err(refused),
+        }) {
             Ok(_) => Ok(true),
             Err(source) => match source.raw_os_error() {
-                Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EISDIR) => Ok(false),
+                Some(libc::EINVAL | libc::EOPNOTSUPP) => Ok(false),
                 Some(libc::EACCES | libc::EROFS | libc::ENOENT | libc::ENOTDIR) => Ok(false),
                 _ => Err(failed(Op::Inspect, nearest, source)),
             },
@@ -172,6 +176,10 @@ impl Store for Posix {
             Ok(file) => file,
             Err(StoreError::Io { op, source, .. }) => {
                 return Err(failed(op, &partial.path, source));
+            }
+            Err(StoreError::DirectRefused { source, .. }) => {
+                let path = partial.path.display().to_string();
+                return Err(StoreError::DirectRefused { path, source });
             }
             Err(refused) => return Err(refused),
         };
@@ -285,7 +293,7 @@ impl Store for Posix {
             nearest = parent;
         }
         let nearest = if nearest.as_os_str().is_empty() { Path::new(".") } else { nearest };
-        os::free_bytes(nearest).map(Some).map_err(|source| failed(Op::Inspect, nearest, source))
+        os::free_bytes(nearest).map_err(|source| failed(Op::Inspect, nearest, source))
     }
 
     fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
@@ -330,6 +338,16 @@ impl Store for Posix {
         }
         Ok(Some(Box::new(RingQueue::new(self.clone(), depth)?)))
     }
+}
+
+/// Opens a file for direct I/O and takes it away again.
+fn try_direct(folder: &Path) -> io::Result<File> {
+    let path = folder.join(partial::partial_name("direct"));
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create_new(true).custom_flags(libc::O_DIRECT).open(&path);
+    // Some file systems make the file and refuse then.
+    let _ = fs::remove_file(&path);
+    opened
 }
 
 /// What an entry is, links followed; a link to nowhere is a file that cannot be opened.

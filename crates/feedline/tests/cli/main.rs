@@ -2,11 +2,17 @@
 //!
 //! Every test runs the built binary in an empty folder of its own, with an empty environment. Texts
 //! are compared in full; only times, rates, shares and sizes that the machine decides are blurred.
-//! The group `disk` needs a Linux on which `unshare` may make a user namespace; so do `mpi` and `hosts`,
-//! which also need Open MPI and are there only in a build with MPI.
+//! The groups `disk` and `checkpoint*` need a Linux on which `unshare` may make a user namespace; so do
+//! `mpi`, `checkpoint_mpi` and `hosts`, which also need Open MPI and are there only in a build with MPI.
 
 mod bad_input;
 mod bed;
+mod checkpoint_crashes;
+mod checkpoint_damage;
+#[cfg(feature = "mpi")]
+mod checkpoint_mpi;
+mod checkpoint_objects;
+mod checkpoints;
 mod disk;
 mod dlio;
 mod good_runs;
@@ -21,4 +27,5 @@ mod object_stores;
 mod plan_checkpoint;
 mod results;
 mod signals;
+mod tiny;
 mod verify;

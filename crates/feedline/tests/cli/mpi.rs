@@ -37,7 +37,7 @@ fn bed() -> Bed {
 }
 
 /// `mpirun`, made by a [`Bed`] or by [`Hosts`], of `feedline` with these arguments.
-fn launch(bed: &Bed, mut mpirun: Command, args: &[&str]) -> Command {
+pub(crate) fn launch(bed: &Bed, mut mpirun: Command, args: &[&str]) -> Command {
     mpirun.current_dir(bed.path("")).stdin(Stdio::null());
     mpirun.arg(env!("CARGO_BIN_EXE_feedline")).args(args);
     mpirun
@@ -97,7 +97,7 @@ fn counts(bed: &Bed, out: &str) -> Counts {
 }
 
 #[track_caller]
-fn ends_well(command: &mut Command) -> Ran {
+pub(crate) fn ends_well(command: &mut Command) -> Ran {
     let ran = ran(command);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     ran
@@ -203,7 +203,7 @@ fn a_set_is_the_same_whoever_made_it() {
 }
 
 /// The lines of Feedline's own among what a job said.
-fn own_lines<'a>(ran: &'a Ran, begin: &str) -> Vec<&'a str> {
+pub(crate) fn own_lines<'a>(ran: &'a Ran, begin: &str) -> Vec<&'a str> {
     ran.stderr.lines().filter(|line| line.starts_with(begin)).collect()
 }
 
@@ -290,7 +290,7 @@ fn as_dlio_one_process_is_one_rank() {
 }
 
 /// A job in the background.
-fn start(bed: &Bed, mpirun: Command, args: &[&str]) -> Running {
+pub(crate) fn start(bed: &Bed, mpirun: Command, args: &[&str]) -> Running {
     let mut command = launch(bed, mpirun, args);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     Running::new(command.spawn().expect("the command starts"))
@@ -313,7 +313,7 @@ fn process(bed: &Bed, rank: u32) -> Option<u32> {
 }
 
 /// Kills one process of a job; how mpirun ended, when all others are gone.
-fn kill_rank(bed: &Bed, job: Running, rank: u32) -> Ran {
+pub(crate) fn kill_rank(bed: &Bed, job: Running, rank: u32) -> Ran {
     let pid = process(bed, rank).expect("the rank runs");
     assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
     let ran = job.wait();
@@ -361,33 +361,6 @@ fn a_rank_that_is_killed_while_training_ends_the_job() {
     ends_well(&mut launch(&bed, single::mpirun(3), &again));
     assert_eq!(bed.json("out/summary.json")["num_accelerators"], 3);
     assert_eq!(bed.json("out/summary.json")["feedline"]["generation"]["kept_files"], 16);
-}
-
-#[test]
-fn a_rank_that_is_killed_while_saving_leaves_whole_checkpoints() {
-    const MODEL_BYTES: u64 = 64 << 20;
-    let bed = bed();
-    let model = format!("model.model_size_bytes={MODEL_BYTES}");
-    let more = ["--set", &model, "--set", "checkpoint.steps_between_checkpoints=1"];
-    let args = [&["run", "job.yaml", "--out", "out", "--epochs", "100000"], &more[..]].concat();
-    let job = start(&bed, single::mpirun(2), &args);
-    let saving = |bed: &Bed| {
-        let paths = bed.tree();
-        let partial =
-            paths.iter().any(|path| path.starts_with("saved/") && path.contains("-1.pt.partial"));
-        partial && paths.iter().any(|path| path.ends_with("model_states-1.pt"))
-    };
-    bed.wait_until("a second checkpoint is being written", saving);
-    let killed = kill_rank(&bed, job, 1);
-    assert_eq!(killed.code, Some(137), "{killed:?}");
-    let saved = |path: &String| path.starts_with("saved/") && path.ends_with(".pt");
-    let files: Vec<_> = bed.tree().into_iter().filter(saved).collect();
-    assert!(!files.is_empty());
-    for file in &files {
-        assert_eq!(fs::metadata(bed.path(file)).unwrap().len(), MODEL_BYTES, "{file}");
-    }
-    let again = ["run", "job.yaml", "--out", "out", "--overwrite", "--epochs", "1"];
-    ends_well(&mut launch(&bed, single::mpirun(2), &again));
 }
 
 /// One process is asked to stop while files are made; the other one would make its own for an hour.

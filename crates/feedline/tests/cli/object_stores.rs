@@ -27,17 +27,17 @@ fn program() -> &'static Path {
     })
 }
 
-struct Server {
+pub(crate) struct Server {
     child: Child,
     /// Without faults.
-    direct: String,
+    pub(crate) direct: String,
     /// With them.
-    proxy: String,
+    pub(crate) proxy: String,
 }
 
 impl Server {
     /// A server with a bucket called `bucket`.
-    fn new(faults: &[&str]) -> Self {
+    pub(crate) fn new(faults: &[&str]) -> Self {
         let mut child = Command::new(program())
             .args(["--bucket", "bucket"])
             .args(faults)
@@ -54,7 +54,7 @@ impl Server {
     }
 
     /// `feedline` with the keys of the server in its environment.
-    fn feedline(&self, bed: &Bed, endpoint: &str, args: &[&str]) -> Ran {
+    pub(crate) fn feedline(&self, bed: &Bed, endpoint: &str, args: &[&str]) -> Ran {
         let mut command = bed.feedline(args);
         command.env("AWS_ENDPOINT_URL", endpoint).env("AWS_ACCESS_KEY_ID", "feedline");
         ran(command.env("AWS_SECRET_ACCESS_KEY", "only-for-tests"))

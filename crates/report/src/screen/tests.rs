@@ -22,6 +22,7 @@ struct Made {
     storage: StorageCounts,
     warnings: Vec<String>,
     interrupted: bool,
+    worked: bool,
 }
 
 impl Made {
@@ -34,6 +35,7 @@ impl Made {
             storage: self.storage,
             warnings: &self.warnings,
             interrupted: self.interrupted,
+            worked: self.worked,
             out_folder: "results/unet3d/",
         };
         render(&shown, style)
@@ -120,6 +122,7 @@ fn starved() -> Made {
         },
         warnings: vec!["`dataset.num_files_eval` is set, but nothing is evaluated".into()],
         interrupted: false,
+        worked: true,
     }
 }
 
@@ -186,6 +189,7 @@ fn generation_only() -> Made {
     run.generated =
         Some(Generated { files: 72, bytes: 312_624, wall_ns: S / 4, ..Generated::default() });
     run.storage = StorageCounts::default();
+    run.worked = false;
     run
 }
 
@@ -542,6 +546,10 @@ fn a_run_stopped_before_training_says_how_far_it_came() {
     assert!(text.contains("generated   40 files, 174 kB in 0 s: n/a MB/s\n"), "{text}");
     run.generated = None;
     assert!(run.render(NARROW).starts_with("INTERRUPTED before training\n"));
+    run.worked = true;
+    let text = run.render(NARROW);
+    assert!(text.starts_with("INTERRUPTED before the first checkpoint was done\n"), "{text}");
+    assert!(text.contains("results     results/unet3d/summary.json and the files"), "{text}");
 }
 
 #[test]
