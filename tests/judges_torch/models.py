@@ -1,5 +1,7 @@
 """The small models whose checkpoints are judged, and how their tensors are found in the files."""
 
+import json
+
 import pytest
 import torch
 
@@ -41,6 +43,16 @@ def transformer(tensor=1, pipeline=1, zero=0, dtype="fp16", optimizer_dtype="fp3
         "parallelism": {"tensor": tensor, "pipeline": pipeline, "zero_stage": zero},
         "transformer": SHAPE,
     }
+
+
+def describe_again(folder):
+    """Lets a checkpoint's own description say how large its files are now."""
+    path = folder / ".feedline-checkpoint.json"
+    described = json.loads(path.read_text())
+    described["files"] = [
+        [name, (folder / name).stat().st_size] for name, _ in described["files"]
+    ]
+    path.write_text(json.dumps(described))
 
 
 def states(folder):

@@ -7,7 +7,7 @@ import pytest
 import safetensors.torch
 import torch
 from conftest import flattened
-from models import JOBS, states, transformer
+from models import JOBS, describe_again, states, transformer
 
 NAMES = ["global_epoch1_step1", "global_epoch1_step2"]
 WAYS = {
@@ -210,6 +210,8 @@ def test_what_torch_saves_again_is_loaded_and_checked(program):
     saved = program.save("saved", model, 4)
     for path in saved.rglob("*.pt"):
         torch.save(torch.load(path), path)
+    for name in NAMES:
+        describe_again(saved / name)
     read = {"num_checkpoints_write": 0, "num_checkpoints_read": 2, "verify": True}
     program.run("saved", model, 4, **read)
     # The check is one: a single element of one file is found.

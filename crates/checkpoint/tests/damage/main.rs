@@ -4,6 +4,7 @@
 //!
 //! Beside them, because the allocator that counts is here: what images of many tensors cost.
 
+#[path = "../../../formats/tests/damage/memory.rs"]
 mod memory;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

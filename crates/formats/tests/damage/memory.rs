@@ -22,6 +22,12 @@ pub(crate) fn start() -> usize {
     now
 }
 
+/// What is allocated.
+#[allow(dead_code, reason = "not every test that shares this file asks")]
+pub(crate) fn now() -> usize {
+    NOW.load(Ordering::Relaxed)
+}
+
 /// The most that was allocated since `before`, beyond what was allocated then.
 pub(crate) fn peak_since(before: usize) -> usize {
     PEAK.load(Ordering::Relaxed).saturating_sub(before)
