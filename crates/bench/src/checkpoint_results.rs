@@ -14,6 +14,8 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary) -> Option<Value> {
     let sum = |value: fn(&Transfers) -> u64| all().map(value).sum::<u64>();
     let ranks = || outcome.ranks.iter().map(|rank| &rank.saving);
     let most = |value: fn(&SavingTally) -> u64| ranks().map(value).max().unwrap_or(0);
+    // Without training nothing is lost.
+    let trains = summary.train.is_some();
     Some(json!({
         "saves": summary.saves.as_ref().map_or(0, |saves| saves.each.len()),
         "loads": summary.loads.as_ref().map_or(0, |loads| loads.each.len()),
@@ -25,8 +27,8 @@ pub(crate) fn object(outcome: &Outcome, summary: &Summary) -> Option<Value> {
         "step_slowdown_while_saving": slowdown(ranks()),
         "steps_while_saving": most(|tally| tally.steps_while_saving),
         "drain_seconds": most(|tally| tally.drain_ns) as f64 / 1e9,
-        "unsaved_steps_max": most(|tally| tally.unsaved_steps),
-        "unsaved_seconds_max": most(|tally| tally.unsaved_ns) as f64 / 1e9,
+        "unsaved_steps_max": trains.then(|| most(|tally| tally.unsaved_steps)),
+        "unsaved_seconds_max": trains.then(|| most(|tally| tally.unsaved_ns) as f64 / 1e9),
         "pool_bytes_per_rank": most(|tally| tally.pool_bytes),
     }))
 }

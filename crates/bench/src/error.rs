@@ -154,6 +154,14 @@ pub enum BenchError {
         /// Bytes that are free.
         free: u64,
     },
+    /// Buffers or tensors do not fit into memory.
+    #[error("checkpoints need {needed} bytes of memory on this host, {available} are available")]
+    NoMemory {
+        /// Bytes of buffers and of tensors that are held.
+        needed: u64,
+        /// Bytes that are available.
+        available: u64,
+    },
     /// A file stands where the folder of the checkpoints should be.
     #[error("{folder}: is a file, expected a folder")]
     NoCheckpointFolder {
@@ -309,6 +317,11 @@ impl BenchError {
                 "choose another place with {}, or keep fewer with {}",
                 dialect.set("checkpoint.checkpoint_folder", "DIR"),
                 dialect.set("checkpoint.keep_last", "1")
+            )),
+            Self::NoMemory { .. } => Some(format!(
+                "use a smaller pool with {}, or {}",
+                dialect.set("checkpoint.pool_size", "BYTES"),
+                dialect.set("checkpoint.state", "generated")
             )),
             Self::NoCheckpointFolder { .. } => Some(format!(
                 "choose another place with {}",

@@ -548,7 +548,7 @@ pub const METRICS: &[Explanation] = &[
         "checkpoints.WAY.pause_seconds.STAT",
         "s",
         "time for which training stood still",
-        "the rank that waited longest: to the end, or until the state was copied (checkpoint.save_mode: async)",
+        "the rank that waited longest: to the end, or until the state was copied (checkpoint.save_mode: async), with the wait for an earlier save before and the commit between two steps after it",
         "-",
     ),
     metric(
@@ -569,7 +569,7 @@ pub const METRICS: &[Explanation] = &[
         "checkpoints.WAY.MB_per_second",
         "MB/s",
         "sustained rate",
-        "bytes of tensors of all saves or loads / their durations added up",
+        "bytes of tensors of all saves or loads / time in which any of them went on",
         "time between checkpoints is not in it",
     ),
     metric(

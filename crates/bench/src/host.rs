@@ -39,6 +39,14 @@ impl Host {
         parse(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
     }
 
+    /// Bytes that programs can still have, if the system tells.
+    pub(crate) fn available_bytes() -> Option<u64> {
+        let facts = Self::meminfo_now();
+        let (_, text) = facts.iter().find(|(name, _)| name == "MemAvailable")?;
+        let kib: u64 = text.split_whitespace().next()?.parse().ok()?;
+        Some(kib * 1024)
+    }
+
     /// Memory in GiB, which DLIO calls GB.
     pub fn memory_gib(&self) -> f64 {
         self.memory_bytes as f64 / f64::from(1 << 30)

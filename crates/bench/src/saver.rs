@@ -41,8 +41,10 @@ struct Pending {
     label: Label,
     version: u64,
     start: Moment,
-    /// When training went on.
-    resumed: Moment,
+    /// How long training stood still for it,
+    pause_ns: u64,
+    /// and when it went on.
+    resumed_ns: u64,
     /// Training steps before it, in the whole run.
     steps: u64,
 }
@@ -138,11 +140,12 @@ impl<'a> Saver<'a> {
         let Some(background) = self.background else {
             return Ok(self.save_now(label, steps)?.into_iter().collect());
         };
-        let start = Moment::now(self.job.clock);
+        let asked_ns = self.job.clock.now();
         let mut ended = Vec::new();
         while self.pending.len() >= self.job.workload.checkpoint.saves_in_flight as usize {
             ended.extend(self.finish_oldest(steps)?);
         }
+        let start = Moment::now(self.job.clock);
         let Some(draft) = self.open(label)? else { return Ok(ended) };
         let version = self.version(label);
         let files = self.files_to_write(&draft, label, version);
@@ -151,8 +154,18 @@ impl<'a> Saver<'a> {
             let source: &dyn Source = self.held.as_ref().map_or(&contents, |held| held);
             background.save(&draft.folder, &files, source)?
         };
-        let resumed = Moment::now(self.job.clock);
-        self.pending.push_back(Pending { draft, ticket, label, version, start, resumed, steps });
+        let resumed_ns = self.job.clock.now();
+        let pause_ns = resumed_ns - asked_ns;
+        self.pending.push_back(Pending {
+            draft,
+            ticket,
+            label,
+            version,
+            start,
+            pause_ns,
+            resumed_ns,
+            steps,
+        });
         Ok(ended)
     }
 
@@ -164,7 +177,11 @@ impl<'a> Saver<'a> {
         if self.ranks.max(busy)? > 0 {
             return Ok(None);
         }
-        self.finish_oldest(steps)
+        let begin_ns = self.job.clock.now();
+        let ended = self.finish_oldest(steps)?;
+        // Giving it its name holds training up as well.
+        let more_ns = self.job.clock.now() - begin_ns;
+        Ok(ended.map(|ended| CheckpointOutcome { pause_ns: ended.pause_ns + more_ns, ..ended }))
     }
 
     /// Whether a save is going on.
@@ -197,6 +214,7 @@ impl<'a> Saver<'a> {
         label: Label,
         steps: u64,
     ) -> Result<Option<CheckpointOutcome>, BenchError> {
+        let asked_ns = self.job.clock.now();
         let Some(draft) = self.open(label)? else { return Ok(None) };
         let version = self.version(label);
         let files = self.files_to_write(&draft, label, version);
@@ -212,7 +230,7 @@ impl<'a> Saver<'a> {
         let Some(commit_ns) = self.commit(&draft, label, version)? else { return Ok(None) };
         self.risk.look(steps, self.job.clock.now());
         self.risk.save(steps, start.ns);
-        let pause_ns = self.job.clock.now() - start.ns;
+        let pause_ns = self.job.clock.now() - asked_ns;
         let outcome = outcome(self.job, Direction::Save, (start, end), &saved);
         Ok(Some(CheckpointOutcome { commit_ns, pause_ns, ..outcome }))
     }
@@ -220,15 +238,15 @@ impl<'a> Saver<'a> {
     /// Waits for the oldest save under way and publishes it.
     fn finish_oldest(&mut self, steps: u64) -> Result<Option<CheckpointOutcome>, BenchError> {
         let Some(pending) = self.pending.pop_front() else { return Ok(None) };
-        let Pending { draft, ticket, label, version, start, resumed, steps: saved_at } = pending;
+        let Pending { draft, ticket, label, version, start, pause_ns, resumed_ns, steps: saved_at } =
+            pending;
         let saved = ticket.wait();
         let Some(saved) = self.agree(under_its_name(saved, &draft))? else { return Ok(None) };
         let Some(commit_ns) = self.commit(&draft, label, version)? else { return Ok(None) };
         self.risk.look(steps, self.job.clock.now());
         self.risk.save(saved_at, start.ns);
-        let end = Moment::at(self.job.clock, saved.ended_ns.max(resumed.ns));
-        let pause_ns = resumed.ns - start.ns;
-        let background_ns = end.ns - resumed.ns;
+        let end = Moment::at(self.job.clock, saved.ended_ns.max(resumed_ns));
+        let background_ns = end.ns - resumed_ns;
         let outcome = outcome(self.job, Direction::Save, (start, end), &saved);
         Ok(Some(CheckpointOutcome { commit_ns, pause_ns, background_ns, ..outcome }))
     }
@@ -587,7 +605,7 @@ fn outcome(
         bytes_of_all: job.settled.layout.total().bytes.total(),
         moved_bytes: saved.meter.op(moved).bytes,
         files: saved.files.iter().map(|file| (file.bytes, file.duration_ns)).collect(),
-        publish_ns: saved.meter.op(Op::Publish).busy_ns,
+        publish_ns: saved.publish_ns,
         requests: Op::ALL.iter().map(|&op| saved.meter.op(op).requests).sum(),
         retries: Op::ALL.iter().map(|&op| saved.meter.op(op).retries).sum(),
         commit_ns: 0,

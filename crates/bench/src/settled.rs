@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint_plan::CheckpointPlan;
 use crate::error::BenchError;
+use crate::host::Host;
 use crate::journal::Journal;
 use crate::run::Run;
 use crate::saver::Label;
@@ -36,7 +37,9 @@ impl Settled {
     /// Checks that checkpoints can be saved, and that those which are only read are there.
     pub(crate) fn new(run: &Run) -> Result<Self, BenchError> {
         let store = &*run.checkpoints;
-        let layout = CheckpointPlan::new(&run.workload, run.plan.ranks)?.into_layout();
+        let plan = CheckpointPlan::new(&run.workload, run.plan.ranks)?;
+        check_memory(run, &plan)?;
+        let layout = plan.into_layout();
         if store.kind("")? == Some(Kind::File) {
             return Err(BenchError::NoCheckpointFolder { folder: store.locate("") });
         }
@@ -67,10 +70,14 @@ impl Settled {
 fn look(run: &Run, bytes: u64) -> Result<Found, BenchError> {
     let (store, checkpoint) = (&*run.checkpoints, &run.workload.checkpoint);
     let removed = store.remove_stale("")?;
-    let earlier = feedline_checkpoint::complete(store)?;
-    let earlier: Vec<String> = earlier.into_iter().map(|(name, _)| name).collect();
+    let listing = feedline_checkpoint::list(store)?;
+    let earlier: Vec<String> = listing.complete.into_iter().map(|(name, _)| name).collect();
     let only = run.workload.checkpoint_only();
     let writes = if only { checkpoint.num_checkpoints_write.unwrap_or(0) } else { 1 };
+    // Who saves does not depend on it.
+    if let Some(error) = listing.unreadable.into_iter().next().filter(|_| writes == 0) {
+        return Err(error.into());
+    }
     let names = (1..=writes).map(|step| Label { epoch: 1, step }.name());
     let new = names.filter(|name| !earlier.contains(name)).count() as u64;
     // One that takes the place of another stands beside it until it is complete.
@@ -81,6 +88,18 @@ fn look(run: &Run, bytes: u64) -> Result<Found, BenchError> {
         return Err(BenchError::FewCheckpoints { folder: store.locate(""), wanted, found });
     }
     Ok(Found { tag: Draft::tag(), earlier, removed })
+}
+
+/// Refuses what this machine's memory does not hold, before the kernel ends somebody for it.
+fn check_memory(run: &Run, plan: &CheckpointPlan) -> Result<(), BenchError> {
+    let geometry = run.team.geometry();
+    let here = geometry.ranks_on(geometry.node_of(run.team.process()));
+    let all = plan.memory().all_bytes * u128::from(here) / u128::from(run.plan.ranks.max(1));
+    let needed = u64::try_from(all).unwrap_or(u64::MAX);
+    match Host::available_bytes() {
+        Some(available) if available < needed => Err(BenchError::NoMemory { needed, available }),
+        _ => Ok(()),
+    }
 }
 
 fn check_room(store: &dyn Store, needed: u64) -> Result<(), BenchError> {

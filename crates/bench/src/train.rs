@@ -70,6 +70,8 @@ pub(crate) struct Trainer<'a> {
     steps_done: u64,
     /// Time of those.
     steps_ns: u64,
+    /// Time that giving the last asynchronous save its name took.
+    commit_ns: u64,
     log: StepLog,
     narrator: Narrator<'a>,
     steps_left: Option<u64>,
@@ -114,6 +116,7 @@ impl<'a> Trainer<'a> {
             saving: SavingTally::default(),
             steps_done: 0,
             steps_ns: 0,
+            commit_ns: 0,
             schedule: Schedule::new(workload),
             log,
             narrator: Narrator::new(job, ranks),
@@ -379,7 +382,7 @@ impl<'a> Trainer<'a> {
         self.narrator.checkpoint_begins(number, step, epoch);
         let begin = self.job.clock.now();
         let ended = saver.save(Label { epoch, step }, self.steps_done)?;
-        let pause_ns = self.job.clock.now() - begin;
+        let pause_ns = self.job.clock.now() - begin + self.commit_ns;
         self.list(epoch, &mut running.checkpoints, ended);
         let mean_step_ns = self.steps_ns as f64 / self.steps_done.max(1) as f64;
         if let Some(steps) = self.schedule.steps_for(pause_ns, mean_step_ns) {
@@ -411,7 +414,11 @@ impl<'a> Trainer<'a> {
     /// Between two steps: completes a save that has gone on behind their back.
     fn poll(&mut self, epoch: u32, running: &mut Running) -> Result<(), BenchError> {
         let Some(saver) = &mut self.saver else { return Ok(()) };
+        let begin = self.job.clock.now();
         let ended = saver.poll(self.steps_done)?;
+        if ended.is_some() {
+            self.commit_ns = self.job.clock.now() - begin;
+        }
         self.list(epoch, &mut running.checkpoints, ended.into_iter().collect());
         Ok(())
     }

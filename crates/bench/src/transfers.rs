@@ -26,6 +26,8 @@ pub struct Transfers {
 /// One checkpoint, all ranks together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Transfer {
+    /// When it began, on rank 0's clock.
+    pub begin_ns: u64,
     /// Bytes of the tensors.
     pub bytes: u64,
     /// Bytes that calls wrote or read.
@@ -102,10 +104,16 @@ impl Transfers {
         self.each.last().map_or(0.0, |one| one.bytes as f64 / GIB)
     }
 
-    /// Bytes of all tensors by the seconds of all checkpoints: what was really sustained, which the
-    /// mean of rates is not.
+    /// Bytes of all tensors by the seconds in which any checkpoint was moved: what was really sustained,
+    /// which the mean of rates is not. Asynchronous saves may overlap.
     pub fn bytes_per_s(&self) -> Option<f64> {
-        let seconds: f64 = self.each.iter().map(|one| one.seconds).sum();
+        let mut spans: Vec<(f64, f64)> = self.each.iter().map(Transfer::span).collect();
+        spans.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let (mut seconds, mut covered) = (0.0, 0.0);
+        for (begin, end) in spans {
+            seconds += (end - f64::max(begin, covered)).max(0.0);
+            covered = f64::max(covered, end);
+        }
         let bytes: u64 = self.each.iter().map(|one| one.bytes).sum();
         (seconds > 0.0).then(|| bytes as f64 / seconds)
     }
@@ -127,6 +135,12 @@ impl Transfers {
 }
 
 impl Transfer {
+    /// Seconds at which it began and ended.
+    fn span(&self) -> (f64, f64) {
+        let begin = self.begin_ns as f64 / 1e9;
+        (begin, begin + self.seconds)
+    }
+
     fn new(ranks: &[&CheckpointOutcome]) -> Self {
         let most = |value: &dyn Fn(&CheckpointOutcome) -> f64| {
             ranks.iter().map(|one| value(one)).fold(0.0, f64::max)
@@ -134,6 +148,7 @@ impl Transfer {
         let own = |one: &CheckpointOutcome| one.end.seconds_since(&one.start);
         let commit_seconds = most(&|one| one.commit_ns as f64 / 1e9);
         Self {
+            begin_ns: ranks.first().map_or(0, |one| one.start.ns),
             bytes: ranks.iter().map(|one| one.bytes).sum(),
             moved_bytes: ranks.iter().map(|one| one.moved_bytes).sum(),
             seconds: most(&own) + commit_seconds,
@@ -176,7 +191,11 @@ mod tests {
         let mut all = transfers(vec![one(8, 4.0, 2.0), one(8, 1.0, 1.0)], Vec::new());
         assert_eq!(all.seconds(), (2.5, 1.5));
         assert_eq!(all.gib_per_s(), (5.0, 3.0));
+        all.each[1].begin_ns = 10_000_000_000;
         assert_eq!(all.bytes_per_s(), Some(16.0 * GIB / 5.0));
+        // From 0 to 4 s and from 3.5 to 4.5 s.
+        all.each[1].begin_ns = 3_500_000_000;
+        assert_eq!(all.bytes_per_s(), Some(16.0 * GIB / 4.5));
         assert_eq!(all.amplification(), Some(1.25));
         assert_eq!(all.size_gib(), 8.0);
         all.semantics = Semantics::Dlio;

@@ -176,8 +176,17 @@ pub fn remove(store: &dyn Store, name: &str, tag: &str) -> Result<(), StoreError
     store.remove_tree(&aside)
 }
 
-/// The complete checkpoints of a folder, in the order of their epochs and steps.
-pub fn complete(store: &dyn Store) -> Result<Vec<(String, Description)>, CheckpointError> {
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The complete checkpoints, in the order of their epochs and steps.
+    pub complete: Vec<(String, Description)>,
+    /// Why others may be complete or not: what describes them cannot be read.
+    pub unreadable: Vec<CheckpointError>,
+}
+
+/// Looks for checkpoints in a folder.
+pub fn list(store: &dyn Store) -> Result<Listing, CheckpointError> {
     let mut names = Vec::new();
     if store.kind("")? == Some(Kind::Folder) {
         store.list("", &mut |entry| {
@@ -187,14 +196,15 @@ pub fn complete(store: &dyn Store) -> Result<Vec<(String, Description)>, Checkpo
             ControlFlow::Continue(())
         })?;
     }
-    let mut found = Vec::new();
+    let mut found = Listing::default();
     for name in names {
         match Description::read(store, &name) {
-            Ok(description) => found.push((name, description)),
+            Ok(description) => found.complete.push((name, description)),
             Err(CheckpointError::Incomplete { .. }) => {}
+            Err(error @ CheckpointError::Description { .. }) => found.unreadable.push(error),
             Err(error) => return Err(error),
         }
     }
-    found.sort_by_key(|(_, description)| (description.epoch, description.step));
+    found.complete.sort_by_key(|(_, description)| (description.epoch, description.step));
     Ok(found)
 }

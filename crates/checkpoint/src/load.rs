@@ -289,6 +289,7 @@ impl<'a> Loading<'a> {
             files: self.progress.into_iter().map(file).collect(),
             tensor_bytes: self.plan.bytes(),
             ended_ns,
+            publish_ns: 0,
             meter: self.store.take(),
         })
     }

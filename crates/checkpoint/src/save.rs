@@ -39,6 +39,8 @@ pub struct Saved {
     pub tensor_bytes: u64,
     /// When the last of them was done, on the engine's clock.
     pub ended_ns: u64,
+    /// Time in which they were made safe and given their names, added up.
+    pub publish_ns: u64,
     /// The calls to the storage.
     pub meter: Meter,
 }
@@ -204,6 +206,10 @@ impl<'a> Background<'a> {
         let writing = self.engine.writing(folder, files);
         let chunks = writing.chunks();
         let left = Monitor::new(&self.engine.clock, chunks);
+        if chunks == 0 {
+            // A rank that has nothing to save; nobody would ever take it off the queue.
+            return Ok(Ticket { save: Arc::new(InFlight { number: 0, writing, left }) });
+        }
         let save = self.queue.with(|queue| {
             let save = Arc::new(InFlight { number: queue.begun, writing, left });
             queue.begun += 1;

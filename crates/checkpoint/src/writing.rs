@@ -41,6 +41,7 @@ struct FileWriting {
     turn: Monitor<Turn>,
     began_ns: AtomicU64,
     ended_ns: AtomicU64,
+    publish_ns: AtomicU64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,6 +98,7 @@ impl Writing {
                 turn: Monitor::new(clock, Turn::default()),
                 began_ns: AtomicU64::default(),
                 ended_ns: AtomicU64::default(),
+                publish_ns: AtomicU64::default(),
             }
         });
         Writing {
@@ -202,8 +204,11 @@ impl Writing {
             return Ok(());
         }
         let upload = file.upload.write().unwrap_or_else(PoisonError::into_inner).take();
+        let begin_ns = self.clock.now();
         upload.expect("nobody else ends the last chunk").publish(self.durability)?;
-        file.ended_ns.store(self.clock.now(), Ordering::Relaxed);
+        let end_ns = self.clock.now();
+        file.publish_ns.store(end_ns - begin_ns, Ordering::Relaxed);
+        file.ended_ns.store(end_ns, Ordering::Relaxed);
         Ok(())
     }
 
@@ -236,14 +241,15 @@ impl Writing {
             return Err(error);
         }
         let time = |time: &AtomicU64| time.load(Ordering::Relaxed);
-        let with_tensors = self.files.iter().filter(|file| !file.file.spec.tensors.is_empty());
-        let files = with_tensors.map(|file| SavedFile {
+        let with_tensors = || self.files.iter().filter(|file| !file.file.spec.tensors.is_empty());
+        let files = with_tensors().map(|file| SavedFile {
             bytes: file.file.image.len,
             duration_ns: time(&file.ended_ns).saturating_sub(time(&file.began_ns)),
         });
         Ok(Saved {
             files: files.collect(),
             tensor_bytes: self.files.iter().map(|file| file.file.spec.tensor_bytes()).sum(),
+            publish_ns: with_tensors().map(|file| time(&file.publish_ns)).sum(),
             ended_ns: self.files.iter().map(|file| time(&file.ended_ns)).max().unwrap_or(0),
             meter: self.store.take(),
         })

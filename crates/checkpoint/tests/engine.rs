@@ -246,6 +246,22 @@ fn a_background_save_that_fails_is_heard_of_when_it_is_asked_for() {
 }
 
 #[test]
+fn a_rank_that_has_nothing_to_save_holds_nobody_up() {
+    let (files, store) = (files(0), memory());
+    let engine = engine(Arc::new(store.clone()), 16_384, 2);
+    let background = Background::new(&engine);
+    engine.clock.scope(|scope| {
+        background.start(scope).unwrap();
+        for files in [&[][..], &files, &[]] {
+            let ticket = background.save("ck", files, &contents()).unwrap();
+            assert_eq!(ticket.wait().unwrap().files.len(), files.len());
+        }
+        background.close();
+    });
+    assert_eq!(read(&store, &files).len(), 2);
+}
+
+#[test]
 fn a_stop_breaks_off() {
     let files = files(0);
     let store = memory();

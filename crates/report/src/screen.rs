@@ -285,7 +285,8 @@ fn saving(shown: &Shown<'_>) -> Option<(&'static str, String)> {
         return None;
     }
     let text = format!(
-        "training stood still for {} at most, {} went on in the background",
+        "{} stood still for {} at most, {} went on in the background",
+        if shown.trained() { "training" } else { "the job" },
         units::duration(most(|one| one.pause_seconds)),
         units::duration(most(|one| one.background_seconds)),
     );

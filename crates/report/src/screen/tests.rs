@@ -218,7 +218,8 @@ fn full() -> Made {
 
 /// Saves that took so many seconds, with a file at 100 and one at 400 MB/s.
 fn saves(seconds: &[f64]) -> Transfers {
-    let each = seconds.iter().map(|&seconds| Transfer {
+    let each = (0..).zip(seconds).map(|(number, &seconds)| Transfer {
+        begin_ns: number * 10 * S,
         bytes: 499_153_191,
         moved_bytes: 499_155_000,
         seconds,
