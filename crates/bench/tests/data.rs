@@ -319,15 +319,6 @@ impl Wrapper for Noting {
         &self.inner
     }
 
-    fn around<T>(
-        &self,
-        _op: Op,
-        _key: &str,
-        call: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        call()
-    }
-
     fn upload(&self, _key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
         Box::new(NotingUpload { inner, asked: Arc::clone(&self.asked) })
     }

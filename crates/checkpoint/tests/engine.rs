@@ -81,15 +81,6 @@ impl Wrapper for InOrder {
         &self.0
     }
 
-    fn around<T>(
-        &self,
-        _op: Op,
-        _key: &str,
-        call: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        call()
-    }
-
     fn upload(&self, _key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
         Box::new(InOrderUpload { inner, end: Mutex::new(0) })
     }

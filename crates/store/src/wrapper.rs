@@ -17,10 +17,12 @@ pub trait Wrapper: Send + Sync {
     /// Makes a call that concerns `key`, or does not.
     fn around<T>(
         &self,
-        op: Op,
-        key: &str,
+        _op: Op,
+        _key: &str,
         call: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError>;
+    ) -> Result<T, StoreError> {
+        call()
+    }
 
     /// Wraps an object that was opened.
     fn object(&self, _key: &str, inner: Box<dyn Object>) -> Box<dyn Object> {
@@ -133,14 +135,5 @@ impl<S: Store + ?Sized> Wrapper for std::sync::Arc<S> {
 
     fn inner(&self) -> &S {
         self
-    }
-
-    fn around<T>(
-        &self,
-        _op: Op,
-        _key: &str,
-        call: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        call()
     }
 }
