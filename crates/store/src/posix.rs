@@ -72,11 +72,7 @@ impl Posix {
     /// Whether the file system of the root, or of the nearest folder above it, takes direct I/O.
     /// Where nobody may write, nobody can tell, and it counts as one that does not.
     pub fn takes_direct(&self) -> Result<bool, StoreError> {
-        let mut nearest = self.root.as_path();
-        while let (false, Some(parent)) = (nearest.exists(), nearest.parent()) {
-            nearest = parent;
-        }
-        let nearest = if nearest.as_os_str().is_empty() { Path::new(".") } else { nearest };
+        let nearest = nearest(&self.root);
         let mut options = OpenOptions::new();
         // A file without a name, which nobody ever sees.
         options.write(true).custom_flags(libc::O_DIRECT | libc::O_TMPFILE);
@@ -288,11 +284,7 @@ impl Store for Posix {
 
     fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
         let path = self.folder_path(folder)?;
-        let mut nearest = path.as_path();
-        while let (false, Some(parent)) = (nearest.exists(), nearest.parent()) {
-            nearest = parent;
-        }
-        let nearest = if nearest.as_os_str().is_empty() { Path::new(".") } else { nearest };
+        let nearest = nearest(&path);
         os::free_bytes(nearest).map_err(|source| failed(Op::Inspect, nearest, source))
     }
 
@@ -338,6 +330,13 @@ impl Store for Posix {
         }
         Ok(Some(Box::new(RingQueue::new(self.clone(), depth)?)))
     }
+}
+
+/// The path itself if something is there, else the nearest folder above it that is.
+fn nearest(path: &Path) -> &Path {
+    let found = path.ancestors().find(|above| above.exists()).unwrap_or(path);
+    // Above a relative path is the folder that we are in.
+    if path.is_relative() && !found.exists() { Path::new(".") } else { found }
 }
 
 /// Opens a file for direct I/O and takes it away again.
