@@ -1,0 +1,461 @@
+//! Processes: being born, becoming another program, waiting, ending.
+//!
+//! A call that does not come back is recorded before it is made, and corrected if it comes back after
+//! all. What a child does in its parent's memory (after `vfork`) is not recorded but for becoming
+//! another program: then its number stands in the record.
+
+use core::ffi::{c_char, c_int, c_uint, c_void};
+
+use feedline_recorder::{Draft, Ending, Op, TextKind, UNNAMED, now, recorder};
+use libc::{FILE, pid_t};
+
+use crate::hook::{Subject, closing, descriptor, errno, hooks, is_looked_at, missing, opened};
+use crate::names::{self, SKIP};
+use crate::real::Real;
+use crate::{fds, filter, scratch, vfork};
+
+type Row = *const *const c_char;
+
+hooks! {
+    fn posix_spawn(pid: *mut pid_t, program: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Row, environment: Row) -> c_int
+        = PosixSpawn, Subject::Nothing, |draft, result| {
+            spawned(draft, pid, result);
+            if names::is_readable(program, draft.errno) {
+                draft.file = named(program);
+            }
+        };
+    fn posix_spawnp(pid: *mut pid_t, program: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Row, environment: Row) -> c_int
+        = PosixSpawnp, Subject::Nothing, |draft, result| {
+            draft.file = searched(program);
+            spawned(draft, pid, result);
+        };
+    fn wait(status: *mut c_int) -> pid_t = Wait, Subject::Nothing, |draft, pid| waited(draft, -1, pid, status);
+    fn waitpid(which: pid_t, status: *mut c_int, options: c_int) -> pid_t
+        = Waitpid, Subject::Nothing, |draft, pid| waited(draft, which, pid, status);
+    fn wait3(status: *mut c_int, options: c_int, usage: *mut c_void) -> pid_t
+        = Wait3, Subject::Nothing, |draft, pid| waited(draft, -1, pid, status);
+    fn wait4(which: pid_t, status: *mut c_int, options: c_int, usage: *mut c_void) -> pid_t
+        = Wait4, Subject::Nothing, |draft, pid| waited(draft, which, pid, status);
+    fn waitid(kind: c_uint, which: c_uint, into: *mut c_void, options: c_int) -> c_int
+        = Waitid, Subject::Nothing, |draft, _| draft.arg = u64::from(which);
+    fn system(command: *const c_char) -> c_int
+        = System, Subject::Nothing, |draft, _| draft.file = object(command);
+    fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE
+        = Popen, Subject::Nothing, |draft, made| {
+            let file = descriptor(made);
+            draft.result = i64::from(file);
+            if file >= 0 {
+                fds::clear(file);
+            }
+            draft.file = object(command);
+            opened(draft, file);
+        };
+    fn pclose(file: *mut FILE) -> c_int = Pclose, closing(descriptor(file)), |_, _| ();
+}
+
+/// The result of a spawn is its error.
+fn spawned(draft: &mut Draft, pid: *const pid_t, result: c_int) {
+    draft.errno = u16::try_from(result).unwrap_or(u16::MAX);
+    draft.result = -1;
+    if result == 0 && !pid.is_null() {
+        // SAFETY: the C library has just written it.
+        draft.result = i64::from(unsafe { *pid });
+    }
+}
+
+fn waited(draft: &mut Draft, which: pid_t, pid: pid_t, status: *const c_int) {
+    draft.arg = i64::from(which).cast_unsigned();
+    if pid > 0 && !status.is_null() {
+        // SAFETY: the kernel has just written it.
+        draft.offset = i64::from(unsafe { *status });
+    }
+}
+
+/// The number of a program's name that may have to be searched for.
+fn searched(program: *const c_char) -> u32 {
+    if program.is_null() {
+        return UNNAMED;
+    }
+    // SAFETY: the C library has read it to its NUL.
+    let name = unsafe { core::ffi::CStr::from_ptr(program) }.to_bytes();
+    if name.contains(&b'/') { named(program) } else { object(program) }
+}
+
+/// The number of a program's path, which the kernel can read; what filters say about files is not meant
+/// for programs.
+fn named(program: *const c_char) -> u32 {
+    // SAFETY: the callers have found that out.
+    match unsafe { names::at(libc::AT_FDCWD, program) } {
+        SKIP => UNNAMED,
+        number => number,
+    }
+}
+
+/// The number of a text that is no path.
+fn object(text: *const c_char) -> u32 {
+    if text.is_null() {
+        return UNNAMED;
+    }
+    // SAFETY: the C library has read it to its NUL.
+    names::number(TextKind::Object, UNNAMED, unsafe { core::ffi::CStr::from_ptr(text) }.to_bytes())
+}
+
+macro_rules! reals {
+    ($($name:ident = $text:literal;)+) => {
+        $(static $name: Real = Real::new($text);)+
+        /// Looks up what has no plain hook.
+        pub(crate) fn resolve_others() {
+            for real in [$(&$name),+] {
+                real.resolve();
+            }
+        }
+    };
+}
+
+reals! {
+    FORK = c"fork";
+    FORK_BARE = c"_Fork";
+    VFORK = c"vfork";
+    CLONE = c"clone";
+    EXECVE = c"execve";
+    EXECV = c"execv";
+    EXECVP = c"execvp";
+    EXECVPE = c"execvpe";
+    FEXECVE = c"fexecve";
+    EXECVEAT = c"execveat";
+    EXIT_NOW = c"_exit";
+    EXIT_ISO = c"_Exit";
+    EXIT_QUICK = c"quick_exit";
+}
+
+/// A pointer to a function as a function.
+macro_rules! function {
+    ($real:expr, $type:ty) => {
+        // SAFETY: the C library's function of this name has this type.
+        unsafe { core::mem::transmute::<*mut c_void, $type>($real.get()) }
+    };
+}
+
+fn forked(op: Op, real: &Real) -> pid_t {
+    if real.get().is_null() {
+        return missing();
+    }
+    let function = function!(real, unsafe extern "C-unwind" fn() -> pid_t);
+    if !filter::is_on() || vfork::is_child() {
+        // SAFETY: takes no arguments.
+        return unsafe { function() };
+    }
+    let start = now();
+    // SAFETY: takes no arguments.
+    let pid = unsafe { function() };
+    let end = now();
+    let place = errno();
+    // SAFETY: this thread's own variable, here and below.
+    let error = unsafe { *place };
+    if pid == 0 {
+        scratch::free_all();
+        recorder().notice_fork();
+    } else if is_looked_at(op) {
+        let errno = if pid < 0 { u16::try_from(error).unwrap_or(u16::MAX) } else { 0 };
+        recorder()
+            .commit(op, &Draft { start, end, result: i64::from(pid), errno, ..Draft::default() });
+    }
+    // SAFETY: as above.
+    unsafe { *place = error };
+    pid
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn fork() -> pid_t {
+    forked(Op::Fork, &FORK)
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn _Fork() -> pid_t {
+    forked(Op::ForkBare, &FORK_BARE)
+}
+
+/// What comes before a `vfork`: a record without an end, since the function's frame must be gone when
+/// it returns twice. Gives the function to jump to.
+#[cfg(target_arch = "x86_64")]
+extern "C-unwind" fn before_vfork() -> *mut c_void {
+    if filter::is_on() && !vfork::is_child() {
+        let start = now();
+        recorder().commit(Op::Vfork, &Draft { start, end: start, ..Draft::default() });
+        vfork::begin();
+    }
+    VFORK.get()
+}
+
+/// As in the C library.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C-unwind" fn vfork() {
+    core::arch::naked_asm!(
+        "sub rsp, 8",
+        "call {before}",
+        "add rsp, 8",
+        "jmp rax",
+        before = sym before_vfork,
+    )
+}
+
+/// As in the C library; the last three arguments are passed on whether they mean something or not.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn clone(
+    start_at: *mut c_void,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    parent_id: *mut c_void,
+    local: *mut c_void,
+    child_id: *mut c_void,
+) -> c_int {
+    type Function = unsafe extern "C-unwind" fn(
+        *mut c_void,
+        *mut c_void,
+        c_int,
+        *mut c_void,
+        *mut c_void,
+        *mut c_void,
+        *mut c_void,
+    ) -> c_int;
+    let function = function!(CLONE, Function);
+    // SAFETY: the program's own arguments, unchanged.
+    let call = || unsafe { function(start_at, stack, flags, argument, parent_id, local, child_id) };
+    if !is_looked_at(Op::Clone) || vfork::is_child() {
+        return call();
+    }
+    let shares = libc::CLONE_VM | libc::CLONE_VFORK;
+    let start = now();
+    if flags & shares == shares {
+        vfork::begin();
+    }
+    let pid = call();
+    let draft = Draft {
+        start,
+        end: now(),
+        result: i64::from(pid),
+        arg: u64::from(flags.cast_unsigned()),
+        ..Draft::default()
+    };
+    let place = errno();
+    // SAFETY: this thread's own variable, here and below.
+    let error = unsafe { *place };
+    let errno = if pid < 0 { u16::try_from(error).unwrap_or(u16::MAX) } else { 0 };
+    recorder().commit(Op::Clone, &Draft { errno, ..draft });
+    // SAFETY: as above.
+    unsafe { *place = error };
+    pid
+}
+
+/// Becomes another program: recorded first, corrected if it does not work.
+fn replace(op: Op, file: impl FnOnce() -> u32, call: impl FnOnce() -> c_int) -> c_int {
+    if !filter::is_on() {
+        return call();
+    }
+    let place = errno();
+    // SAFETY: this thread's own variable, here and below.
+    let before = unsafe { *place };
+    let is_child = vfork::is_child();
+    let start = now();
+    // SAFETY: takes no arguments.
+    let pid = if is_child { unsafe { libc::syscall(libc::SYS_getpid) } } else { 0 };
+    let draft =
+        Draft { start, end: start, file: file(), arg: pid.cast_unsigned(), ..Draft::default() };
+    let provisional = recorder().commit_provisionally(op, &draft);
+    if !is_child {
+        recorder().end(Ending::Exec, 0);
+    }
+    // SAFETY: as above.
+    unsafe { *place = before };
+    let result = call();
+    // SAFETY: as above.
+    let error = unsafe { *place };
+    if !is_child {
+        recorder().end(Ending::None, 0);
+    }
+    let errno = u16::try_from(error).unwrap_or(u16::MAX);
+    recorder().correct(provisional, &Draft { end: now(), result: -1, errno, ..draft });
+    // SAFETY: as above.
+    unsafe { *place = error };
+    result
+}
+
+fn program_file(program: *const c_char) -> u32 {
+    if names::is_readable_now(program) { named(program) } else { UNNAMED }
+}
+
+fn searched_file(program: *const c_char) -> u32 {
+    if names::is_readable_now(program) { searched(program) } else { UNNAMED }
+}
+
+/// `execv` under the name by which it was called.
+///
+/// # Safety
+/// As for the C library's.
+pub(super) unsafe fn replace_by(op: Op, program: *const c_char, arguments: Row) -> c_int {
+    let function = function!(EXECV, unsafe extern "C-unwind" fn(*const c_char, Row) -> c_int);
+    // SAFETY: the program's own arguments.
+    replace(op, || program_file(program), || unsafe { function(program, arguments) })
+}
+
+/// `execvp` under the name by which it was called.
+///
+/// # Safety
+/// As for the C library's.
+pub(super) unsafe fn search_and_replace_by(
+    op: Op,
+    program: *const c_char,
+    arguments: Row,
+) -> c_int {
+    let function = function!(EXECVP, unsafe extern "C-unwind" fn(*const c_char, Row) -> c_int);
+    // SAFETY: the program's own arguments.
+    replace(op, || searched_file(program), || unsafe { function(program, arguments) })
+}
+
+/// `execve` under the name by which it was called.
+///
+/// # Safety
+/// As for the C library's.
+pub(super) unsafe fn replace_in(
+    op: Op,
+    program: *const c_char,
+    arguments: Row,
+    environment: Row,
+) -> c_int {
+    let function = function!(EXECVE, unsafe extern "C-unwind" fn(*const c_char, Row, Row) -> c_int);
+    // SAFETY: the program's own arguments.
+    replace(op, || program_file(program), || unsafe { function(program, arguments, environment) })
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn execve(
+    program: *const c_char,
+    arguments: Row,
+    environment: Row,
+) -> c_int {
+    // SAFETY: the program's own arguments.
+    unsafe { replace_in(Op::Execve, program, arguments, environment) }
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn execv(program: *const c_char, arguments: Row) -> c_int {
+    // SAFETY: the program's own arguments.
+    unsafe { replace_by(Op::Execv, program, arguments) }
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn execvp(program: *const c_char, arguments: Row) -> c_int {
+    // SAFETY: the program's own arguments.
+    unsafe { search_and_replace_by(Op::Execvp, program, arguments) }
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn execvpe(
+    program: *const c_char,
+    arguments: Row,
+    environment: Row,
+) -> c_int {
+    let function =
+        function!(EXECVPE, unsafe extern "C-unwind" fn(*const c_char, Row, Row) -> c_int);
+    let call = || {
+        // SAFETY: the program's own arguments.
+        unsafe { function(program, arguments, environment) }
+    };
+    replace(Op::Execvpe, || searched_file(program), call)
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn fexecve(
+    file: c_int,
+    arguments: Row,
+    environment: Row,
+) -> c_int {
+    let function = function!(FEXECVE, unsafe extern "C-unwind" fn(c_int, Row, Row) -> c_int);
+    let call = || {
+        // SAFETY: the program's own arguments.
+        unsafe { function(file, arguments, environment) }
+    };
+    replace(Op::Fexecve, || fds::name(file), call)
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn execveat(
+    folder: c_int,
+    program: *const c_char,
+    arguments: Row,
+    environment: Row,
+    flags: c_int,
+) -> c_int {
+    type Function = unsafe extern "C-unwind" fn(c_int, *const c_char, Row, Row, c_int) -> c_int;
+    if EXECVEAT.get().is_null() {
+        return missing();
+    }
+    let function = function!(EXECVEAT, Function);
+    let file = || {
+        if !names::is_readable_now(program) {
+            return UNNAMED;
+        }
+        // SAFETY: readable as a path.
+        match unsafe { names::at(folder, program) } {
+            SKIP => UNNAMED,
+            number => number,
+        }
+    };
+    let call = || {
+        // SAFETY: the program's own arguments.
+        unsafe { function(folder, program, arguments, environment, flags) }
+    };
+    replace(Op::Execveat, file, call)
+}
+
+/// Says that the process ends with this call.
+fn ending(op: Op, status: c_int) {
+    if filter::is_on() && !vfork::is_child() {
+        let start = now();
+        let arg = u64::from(status.cast_unsigned());
+        if is_looked_at(op) {
+            recorder().commit(op, &Draft { start, end: start, arg, ..Draft::default() });
+        }
+        recorder().end(Ending::Exit, status & 0xff);
+    }
+}
+
+type Leave = unsafe extern "C-unwind" fn(c_int) -> !;
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
+    ending(Op::ExitNow, status);
+    let function = function!(EXIT_NOW, Leave);
+    // SAFETY: takes a number.
+    unsafe { function(status) }
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
+    ending(Op::ExitIso, status);
+    let function = function!(EXIT_ISO, Leave);
+    // SAFETY: takes a number.
+    unsafe { function(status) }
+}
+
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn quick_exit(status: c_int) -> ! {
+    ending(Op::QuickExit, status);
+    let function = function!(EXIT_QUICK, Leave);
+    // SAFETY: takes a number.
+    unsafe { function(status) }
+}

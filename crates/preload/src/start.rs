@@ -1,0 +1,238 @@
+//! When the library is loaded: what the environment asks for, and whether there is anything to do.
+//!
+//! Runs before the program's own code. Without `FEEDLINE_TRACE` (or DFTracer's own switch) nothing is
+//! started and every hook goes straight to the function that was meant.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+
+use feedline_recorder::{
+    Config, Ending, MARK_BYTES, Text, build_mark, is_counter_trusted, recorder,
+};
+
+use crate::filter::{self, Patterns};
+use crate::{hooks, names};
+
+/// The function that the loader calls, with what `main` will be given.
+type Constructor = extern "C" fn(c_int, *const *const c_char, *const *const c_char);
+
+/// For the launcher, which reads the library's file.
+#[used]
+static BUILD: [u8; MARK_BYTES] = build_mark();
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: Constructor = start;
+
+unsafe extern "C" {
+    fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+}
+
+extern "C" fn start(
+    _count: c_int,
+    arguments: *const *const c_char,
+    environment: *const *const c_char,
+) {
+    hooks::resolve();
+    // What was looked for in vain must not be the program's error.
+    // SAFETY: takes no arguments.
+    unsafe { libc::dlerror() };
+    let environment = Environment { rows: environment };
+    let Some(config) = environment.config() else { return };
+    filter::set_files(environment.wanted(), environment.patterns(c"FEEDLINE_TRACE_EXCLUDE"));
+    if !recorder().start(&config, Row { next: arguments }) {
+        return;
+    }
+    names::look_at_folder();
+    filter::set_calls(environment.calls());
+    // SAFETY: the function lives as long as the library, which is never unloaded.
+    unsafe { on_exit(end, core::ptr::null_mut()) };
+}
+
+extern "C" fn end(status: c_int, _argument: *mut c_void) {
+    recorder().end(Ending::Exit, status & 0xff);
+}
+
+/// Texts of a row of pointers that ends with null.
+#[derive(Clone)]
+struct Row {
+    next: *const *const c_char,
+}
+
+impl Iterator for Row {
+    type Item = &'static [u8];
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next.is_null() {
+            return None;
+        }
+        // SAFETY: the row ends with null, behind which nothing is read.
+        let text = unsafe { *self.next };
+        if text.is_null() {
+            return None;
+        }
+        // SAFETY: not the end.
+        self.next = unsafe { self.next.add(1) };
+        // SAFETY: the loader's texts end with NUL and stay.
+        Some(unsafe { CStr::from_ptr(text) }.to_bytes())
+    }
+}
+
+struct Environment {
+    rows: *const *const c_char,
+}
+
+/// Variables that say which rank a process is, in the order in which they are believed.
+const RANKS: [&CStr; 6] = [
+    c"OMPI_COMM_WORLD_RANK",
+    c"PMIX_RANK",
+    c"PMI_RANK",
+    c"MV2_COMM_WORLD_RANK",
+    c"RANK",
+    c"SLURM_PROCID",
+];
+
+impl Environment {
+    fn get(&self, name: &CStr) -> Option<&'static [u8]> {
+        let name = name.to_bytes();
+        Row { next: self.rows }
+            .find_map(|row| row.strip_prefix(name)?.strip_prefix(b"="))
+            .filter(|value| !value.is_empty())
+    }
+
+    /// A variable of DFTracer, under its old name too.
+    fn dftracer(&self, name: &CStr) -> Option<&'static [u8]> {
+        let find = |prefix: &[u8]| {
+            let mut full = Text::<64>::new(prefix)?;
+            full.push(name.to_bytes());
+            full.push(b"=");
+            Row { next: self.rows }.find_map(|row| row.strip_prefix(full.bytes()))
+        };
+        find(b"DFTRACER_").or_else(|| find(b"DLIO_PROFILER_")).filter(|value| !value.is_empty())
+    }
+
+    fn number(&self, name: &CStr) -> Option<u64> {
+        parse(self.get(name)?)
+    }
+
+    fn patterns(&self, name: &CStr) -> Patterns {
+        self.get(name).and_then(Patterns::new).unwrap_or(Patterns::EMPTY)
+    }
+
+    /// Which files are wanted: patterns and data folders, or DFTracer's data folders.
+    fn wanted(&self) -> Patterns {
+        match self.dftracer(c"DATA_DIR") {
+            Some(folders) if !self.is_ours() && folders != b"all" => {
+                Patterns::new(folders).unwrap_or(Patterns::EMPTY)
+            }
+            _ => self.patterns(c"FEEDLINE_TRACE_INCLUDE"),
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        self.get(c"FEEDLINE_TRACE").is_some()
+    }
+
+    /// The trace folder, if there is anything to do.
+    fn folder(&self) -> Option<&'static [u8]> {
+        if let Some(folder) = self.get(c"FEEDLINE_TRACE") {
+            return Some(folder);
+        }
+        let is_yes = |value: &[u8]| {
+            [&b"1"[..], b"true", b"on", b"yes"].iter().any(|yes| value.eq_ignore_ascii_case(yes))
+        };
+        self.dftracer(c"ENABLE").filter(|value| is_yes(value))?;
+        Some(self.dftracer(c"LOG_FILE").unwrap_or(b"./trace"))
+    }
+
+    fn config(&self) -> Option<Config> {
+        let folder = absolute(self.folder()?)?;
+        let mut segments = folder;
+        if !segments.push(b"/segments") {
+            return None;
+        }
+        make_folder(&folder);
+        make_folder(&segments);
+        let memory = self.get(c"FEEDLINE_TRACE_MEMORY").and_then(Text::new);
+        let segments = self.get(c"FEEDLINE_TRACE_OVERFLOW").and_then(Text::new).unwrap_or(segments);
+        let counter = match self.get(c"FEEDLINE_TRACE_CLOCK") {
+            Some(clock) => clock == b"counter",
+            None => is_counter_trusted(),
+        };
+        // Summaries are kept open for a time, which the counter does not tell.
+        let summary_ns = self.summary_ms().saturating_mul(1_000_000);
+        let rank = RANKS.into_iter().find_map(|name| self.number(name));
+        Some(Config {
+            folder: memory.unwrap_or(segments),
+            overflow: if memory.is_some() { segments } else { Text::EMPTY },
+            folder_bytes: self.number(c"FEEDLINE_TRACE_MEMORY_BYTES").unwrap_or(u64::MAX),
+            is_drained: self.get(c"FEEDLINE_TRACE_DRAINED").is_some(),
+            counter: counter && summary_ns == 0,
+            one_of: self.one_of(),
+            summary_ns,
+            rank: rank.and_then(|rank| i32::try_from(rank).ok()).unwrap_or(-1),
+        })
+    }
+
+    fn one_of(&self) -> u32 {
+        let asked = self.number(c"FEEDLINE_TRACE_SAMPLE").unwrap_or(1);
+        u32::try_from(asked).unwrap_or(u32::MAX).max(1)
+    }
+
+    fn summary_ms(&self) -> u64 {
+        if let Some(ms) = self.number(c"FEEDLINE_TRACE_SUMMARY_MS") {
+            return ms;
+        }
+        if !self.is_ours() && self.dftracer(c"ENABLE_AGGREGATION") == Some(b"1") {
+            return self.dftracer(c"TRACE_INTERVAL_MS").and_then(parse).unwrap_or(1000);
+        }
+        0
+    }
+
+    /// Which calls are recorded.
+    fn calls(&self) -> u64 {
+        let mut list = Text::<1024>::EMPTY;
+        list.push(self.get(c"FEEDLINE_TRACE_CALLS").unwrap_or_default());
+        let is_set = |name: &CStr| !self.is_ours() && self.dftracer(name) == Some(b"1");
+        if is_set(c"DISABLE_IO") || is_set(c"DISABLE_POSIX") {
+            list.push(b",-posix");
+        }
+        if is_set(c"DISABLE_IO") || is_set(c"DISABLE_STDIO") {
+            list.push(b",-stdio");
+        }
+        filter::calls_of(list.bytes())
+    }
+}
+
+fn parse(digits: &[u8]) -> Option<u64> {
+    digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// A folder whose name means the same wherever the program goes.
+fn absolute(folder: &[u8]) -> Option<Text<1024>> {
+    if folder.first() == Some(&b'/') {
+        return Text::new(folder);
+    }
+    let mut here = [0_u8; 1024];
+    // SAFETY: the buffer is as long as said.
+    let length = unsafe { libc::syscall(libc::SYS_getcwd, here.as_mut_ptr(), here.len()) };
+    let mut full = Text::new(here.get(..usize::try_from(length).ok()?.checked_sub(1)?)?)?;
+    (full.push(b"/") && full.push(folder)).then_some(full)
+}
+
+/// Makes a folder and those above it unless they are there; where one cannot be made, recording says so
+/// later.
+fn make_folder(path: &Text<1024>) {
+    let path = path.bytes();
+    let ends = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    for end in ends.chain([path.len()]) {
+        let Some(mut folder) = path.get(..end).and_then(Text::<1024>::new) else { return };
+        folder.push(b"\0");
+        // SAFETY: the path ends with NUL.
+        unsafe {
+            libc::syscall(libc::SYS_mkdirat, libc::AT_FDCWD, folder.bytes().as_ptr(), 0o777);
+        }
+    }
+}

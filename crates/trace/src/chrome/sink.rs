@@ -1,0 +1,251 @@
+//! Writes Chrome's JSON.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::chrome::{ORIGIN, PROCESS};
+use crate::event::{Batch, Event, Kind};
+use crate::flow::Sink;
+use crate::json;
+use crate::layout::usual_kind;
+use crate::process::{End, Process};
+use crate::tables::Tables;
+use crate::trouble::ConvertError;
+use crate::unfinished::UnfinishedStream;
+
+/// A file of Chrome's JSON that is being written.
+#[derive(Debug)]
+pub struct ChromeSink {
+    file: UnfinishedStream,
+    origin_ns: Option<i64>,
+    /// Processes that have been named.
+    named: Vec<bool>,
+}
+
+impl ChromeSink {
+    /// Compressed if the name ends with `.gz`.
+    pub fn new(path: &Path) -> Result<Self, ConvertError> {
+        Ok(Self { file: UnfinishedStream::create(path)?, origin_ns: None, named: Vec::new() })
+    }
+
+    /// Begins a record. The first one comes after the head of the file.
+    fn begin(&mut self, at_ns: i64) -> &mut Vec<u8> {
+        let is_first = self.origin_ns.is_none();
+        self.origin_ns.get_or_insert(at_ns);
+        let out = self.file.buffer();
+        if is_first {
+            let head = format!(
+                "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"{ORIGIN}\":\"{at_ns}\"}},\"traceEvents\":[\n"
+            );
+            out.extend_from_slice(head.as_bytes());
+        } else {
+            out.extend_from_slice(b",\n");
+        }
+        out
+    }
+
+    fn metadata(&mut self, at_ns: i64, record: &Value) {
+        let text = record.to_string();
+        self.begin(at_ns).extend_from_slice(text.as_bytes());
+    }
+
+    fn name_process(&mut self, tables: &Tables, row: u32, at_ns: i64) {
+        let index = row as usize;
+        if self.named.len() <= index {
+            self.named.resize(index + 1, false);
+        }
+        let Some(process) = tables.processes.get(index) else { return };
+        if std::mem::replace(&mut self.named[index], true) {
+            return;
+        }
+        let record = |name: &str, args: Value| json!({"name": name, "ph": "M", "pid": row + 1, "tid": 0, "args": args});
+        self.metadata(at_ns, &record("process_name", json!({"name": process.title()})));
+        self.metadata(
+            at_ns,
+            &record("process_sort_index", json!({"sort_index": process.rank.unwrap_or(row)})),
+        );
+        self.metadata(at_ns, &record(PROCESS, facts(process)));
+    }
+
+    fn event(&mut self, tables: &Tables, event: &Event, extra: Option<&str>) {
+        let (category, name) = (tables.name(event.category), tables.name(event.name));
+        let names_thread = event.kind == Kind::Span && category == "thread";
+        let phase = match event.kind {
+            _ if names_thread => "M",
+            Kind::Counter => "C",
+            Kind::Instant => "i",
+            Kind::Call | Kind::Span | Kind::Summary => "X",
+        };
+        let origin_ns = self.origin_ns.unwrap_or(event.start_ns);
+        let out = self.begin(event.start_ns);
+        out.extend_from_slice(b"{\"name\":");
+        json::text(out, if names_thread { "thread_name" } else { name });
+        out.extend_from_slice(b",\"cat\":");
+        json::text(out, category);
+        out.extend_from_slice(format!(",\"ph\":\"{phase}\",\"pid\":").as_bytes());
+        json::int(out, event.process + 1);
+        out.extend_from_slice(b",\"tid\":");
+        json::int(out, event.thread);
+        out.extend_from_slice(b",\"ts\":");
+        microseconds(out, event.start_ns.saturating_sub(origin_ns));
+        if phase == "X" {
+            out.extend_from_slice(b",\"dur\":");
+            microseconds(out, i64::try_from(event.duration_ns).unwrap_or(i64::MAX));
+        } else if phase == "i" {
+            out.extend_from_slice(b",\"s\":\"t\"");
+        }
+        let args_from = out.len();
+        if names_thread {
+            out.extend_from_slice(b",\"args\":{\"name\":");
+            json::text(out, name);
+            out.extend_from_slice(b"}}");
+            return;
+        }
+        out.extend_from_slice(b",\"args\":{");
+        arguments(out, tables, event);
+        append_extra(out, args_from, extra);
+        if out.ends_with(b",\"args\":{") {
+            out.truncate(args_from);
+            out.push(b'}');
+        } else {
+            out.extend_from_slice(b"}}");
+        }
+    }
+}
+
+impl Sink for ChromeSink {
+    type Error = ConvertError;
+
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), ConvertError> {
+        for event in &batch.events {
+            self.name_process(tables, event.process, event.start_ns);
+            let extra =
+                event.extra.and_then(|row| batch.texts.get(row as usize)).map(String::as_str);
+            self.event(tables, event, extra);
+            self.file.flush()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, tables: &Tables) -> Result<(), ConvertError> {
+        // What was learnt of a process after its first event takes the place of what was said then.
+        for row in 0..tables.processes.len() {
+            if let Ok(row) = u32::try_from(row) {
+                if let Some(named) = self.named.get_mut(row as usize) {
+                    *named = false;
+                }
+                let at_ns = self.origin_ns.unwrap_or(tables.processes[row as usize].start_ns);
+                self.name_process(tables, row, at_ns);
+                self.file.flush()?;
+            }
+        }
+        let is_empty = self.origin_ns.is_none();
+        let out = self.file.buffer();
+        out.extend_from_slice(if is_empty { b"{\"traceEvents\":[]}\n" } else { b"\n]}\n" });
+        self.file.finish()
+    }
+}
+
+fn microseconds(out: &mut Vec<u8>, ns: i64) {
+    let (whole, rest) = ((ns / 1_000).abs(), (ns % 1_000).abs());
+    if ns < 0 {
+        out.push(b'-');
+    }
+    json::int(out, whole);
+    if rest != 0 {
+        out.extend_from_slice(format!(".{rest:03}").trim_end_matches('0').as_bytes());
+    }
+}
+
+fn arguments(out: &mut Vec<u8>, tables: &Tables, event: &Event) {
+    if event.kind == Kind::Counter {
+        key(out, "value");
+        json::float(out, event.value.unwrap_or(0.0));
+    } else if event.kind != Kind::Instant
+        && usual_kind(None, tables.name(event.category)) != event.kind
+    {
+        key(out, "kind");
+        json::text(out, event.kind.name());
+    }
+    for (name, file) in [("file", event.file), ("other_file", event.other_file)] {
+        if let Some(file) = file {
+            key(out, name);
+            json::text(out, tables.file(file));
+        }
+    }
+    let is_summary = event.kind == Kind::Summary;
+    let positive = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
+    let numbers = [
+        ("offset", event.offset),
+        ("size", event.size),
+        ("result", event.result),
+        ("errno", (event.errno != 0).then_some(i64::from(event.errno))),
+        ("arg", event.arg),
+        ("epoch", event.epoch),
+        ("step", event.step),
+        ("sample", event.sample),
+        ("count", positive(is_summary.then_some(event.count))),
+        ("shortest_ns", positive(event.shortest_ns)),
+        ("longest_ns", positive(event.longest_ns)),
+    ];
+    for (name, number) in numbers {
+        if let Some(number) = number {
+            key(out, name);
+            json::int(out, number);
+        }
+    }
+}
+
+fn key(out: &mut Vec<u8>, name: &str) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    json::text(out, name);
+    out.push(b':');
+}
+
+/// Everything else that is known; a name must not come twice.
+fn append_extra(out: &mut Vec<u8>, args_from: usize, extra: Option<&str>) {
+    let object =
+        extra.and_then(|text| serde_json::from_str::<serde_json::Map<_, Value>>(text).ok());
+    let taken = out[args_from..].to_vec();
+    for (name, value) in object.into_iter().flatten() {
+        let mut quoted = Vec::new();
+        json::text(&mut quoted, &name);
+        quoted.push(b':');
+        let is_taken = taken.windows(quoted.len()).any(|window| window == quoted);
+        key(out, &if is_taken { format!("extra_{name}") } else { name });
+        out.extend_from_slice(value.to_string().as_bytes());
+    }
+}
+
+fn facts(process: &Process) -> Value {
+    let (end, status) = match process.end {
+        End::Unknown => ("unknown", None),
+        End::Exited(status) => ("exited", Some(status)),
+        End::Became => ("became", None),
+        End::Killed => ("killed", None),
+    };
+    json!({
+        "host": process.host,
+        "pid": process.pid,
+        "parent_pid": process.parent_pid,
+        "parent": process.parent,
+        "rank": process.rank,
+        "program": process.program,
+        "arguments": process.arguments,
+        "folder": process.folder,
+        "name": process.name,
+        // In quotes, since JavaScript's numbers are too short.
+        "start_ns": process.start_ns.to_string(),
+        "end_ns": process.end_ns.map(|ns| ns.to_string()),
+        "end": end,
+        "exit_status": status,
+        "dropped": process.dropped,
+        "trouble": process.trouble,
+        "filtered": process.filtered,
+        "skipped": process.skipped,
+        "is_traced": process.is_traced,
+    })
+}

@@ -1,0 +1,18 @@
+//! DFTracer's trace files, all dialects of them.
+//!
+//! A line is a JSON object; in half of the dialects the lines stand between brackets. Files are named
+//! `.pfw`, or `.pfw.gz` if compressed, one a process. Paths are hashes, and other lines say which.
+
+mod chunk;
+mod directory;
+mod hash;
+mod pieces;
+mod record;
+mod sink;
+mod source;
+
+pub use chunk::{BadLine, Chunk, Item, Metadata, Named, RawEvent, Wanted};
+pub use hash::{Hash, hash_of};
+pub(crate) use pieces::Pieces;
+pub use sink::{DftracerSink, Dialect, TimeUnit};
+pub use source::DftracerSource;

@@ -1,0 +1,185 @@
+//! The hashes that stand for paths, hosts and other strings in DFTracer's files.
+
+/// A hash as a file has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hash {
+    /// Sixteen hex digits, the same for the same string in every file.
+    Hex(u64),
+    /// A JSON number: of old versions, and if it is small only good within its own file.
+    Number(u64),
+    /// Something else in quotes, itself hashed.
+    Other(u64),
+}
+
+/// Numbers from here on are made of a digest, so they mean the same in every file.
+const DIGESTS_FROM: u64 = 1 << 32;
+
+impl Hash {
+    /// The hash of a text in a record.
+    pub fn from_text(text: &str) -> Self {
+        if text.len() == 16
+            && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+            && let Ok(number) = u64::from_str_radix(text, 16)
+        {
+            return Self::Hex(number);
+        }
+        Self::Other(fnv(text.as_bytes()))
+    }
+
+    /// Whether it means the same string in all files.
+    pub fn is_global(self) -> bool {
+        !matches!(self, Self::Number(number) if number < DIGESTS_FROM)
+    }
+}
+
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// The hash of a string as current versions write it: the bytes at even places of its MD5.
+pub fn hash_of(text: &str) -> u64 {
+    let digest = md5(text.as_bytes());
+    u64::from_be_bytes(std::array::from_fn(|at| digest[2 * at]))
+}
+
+/// RFC 1321. It names strings and protects nothing; sixty lines are cheaper than six crates.
+fn md5(message: &[u8]) -> [u8; 16] {
+    const SHIFTS: [[u32; 4]; 4] =
+        [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+    let mut state = [0x6745_2301_u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+    let mut padded = message.to_vec();
+    padded.push(0x80);
+    padded.resize(padded.len().next_multiple_of(64), 0);
+    if padded.len() < message.len() + 9 {
+        padded.resize(padded.len() + 64, 0);
+    }
+    let bits = (message.len() as u64).wrapping_mul(8);
+    let end = padded.len() - 8;
+    padded[end..].copy_from_slice(&bits.to_le_bytes());
+    for block in padded.chunks_exact(64) {
+        let words: [u32; 16] = std::array::from_fn(|at| {
+            u32::from_le_bytes(std::array::from_fn(|byte| block[4 * at + byte]))
+        });
+        let [mut a, mut b, mut c, mut d] = state;
+        for step in 0..64 {
+            let (mixed, word) = match step / 16 {
+                0 => ((b & c) | (!b & d), step),
+                1 => ((d & b) | (!d & c), 5 * step + 1),
+                2 => (b ^ c ^ d, 3 * step + 5),
+                _ => (c ^ (b | !d), 7 * step),
+            };
+            let sum =
+                mixed.wrapping_add(a).wrapping_add(SINES[step]).wrapping_add(words[word % 16]);
+            (a, d, c) = (d, c, b);
+            b = b.wrapping_add(sum.rotate_left(SHIFTS[step / 16][step % 4]));
+        }
+        state = [
+            state[0].wrapping_add(a),
+            state[1].wrapping_add(b),
+            state[2].wrapping_add(c),
+            state[3].wrapping_add(d),
+        ];
+    }
+    std::array::from_fn(|at| state[at / 4].to_le_bytes()[at % 4])
+}
+
+const SINES: [u32; 64] = [
+    0xd76a_a478,
+    0xe8c7_b756,
+    0x2420_70db,
+    0xc1bd_ceee,
+    0xf57c_0faf,
+    0x4787_c62a,
+    0xa830_4613,
+    0xfd46_9501,
+    0x6980_98d8,
+    0x8b44_f7af,
+    0xffff_5bb1,
+    0x895c_d7be,
+    0x6b90_1122,
+    0xfd98_7193,
+    0xa679_438e,
+    0x49b4_0821,
+    0xf61e_2562,
+    0xc040_b340,
+    0x265e_5a51,
+    0xe9b6_c7aa,
+    0xd62f_105d,
+    0x0244_1453,
+    0xd8a1_e681,
+    0xe7d3_fbc8,
+    0x21e1_cde6,
+    0xc337_07d6,
+    0xf4d5_0d87,
+    0x455a_14ed,
+    0xa9e3_e905,
+    0xfcef_a3f8,
+    0x676f_02d9,
+    0x8d2a_4c8a,
+    0xfffa_3942,
+    0x8771_f681,
+    0x6d9d_6122,
+    0xfde5_380c,
+    0xa4be_ea44,
+    0x4bde_cfa9,
+    0xf6bb_4b60,
+    0xbebf_bc70,
+    0x289b_7ec6,
+    0xeaa1_27fa,
+    0xd4ef_3085,
+    0x0488_1d05,
+    0xd9d4_d039,
+    0xe6db_99e5,
+    0x1fa2_7cf8,
+    0xc4ac_5665,
+    0xf429_2244,
+    0x432a_ff97,
+    0xab94_23a7,
+    0xfc93_a039,
+    0x655b_59c3,
+    0x8f0c_cc92,
+    0xffef_f47d,
+    0x8584_5dd1,
+    0x6fa8_7e4f,
+    0xfe2c_e6e0,
+    0xa301_4314,
+    0x4e08_11a1,
+    0xf753_7e82,
+    0xbd3a_f235,
+    0x2ad7_d2bb,
+    0xeb86_d391,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_those_of_rfc_1321() {
+        let check = |text: &str, digest: &str| {
+            let found: String = md5(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+            assert_eq!(found, digest, "{text}");
+        };
+        check("", "d41d8cd98f00b204e9800998ecf8427e");
+        check("abc", "900150983cd24fb0d6963f7d28e17f72");
+        check("abcdefghijklmnopqrstuvwxyz", "c3fcd3d76192e4007dfb496cca67e13b");
+        let digits = "1234567890".repeat(8);
+        check(&digits, "57edf4a22be3c955ac49da2e2107b67a");
+    }
+
+    #[test]
+    fn the_hash_of_a_host_is_the_one_that_dftracer_wrote() {
+        assert_eq!(format!("{:016x}", hash_of("vm")), "6882804a826580cd");
+    }
+
+    #[test]
+    fn only_digests_are_joined_across_files() {
+        assert_eq!(Hash::from_text("00000000000000ff"), Hash::Hex(255));
+        assert!(Hash::Hex(255).is_global());
+        assert!(matches!(Hash::from_text("ff"), Hash::Other(_)));
+        assert!(!Hash::Number(17).is_global());
+        assert!(Hash::Number(7_777_777_777).is_global());
+    }
+}

@@ -1,0 +1,101 @@
+//! One event.
+
+/// What kind of event this is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A call of the C library.
+    #[default]
+    Call,
+    /// Something that the program or its framework did, as it says itself.
+    Span,
+    /// A number at a moment.
+    Counter,
+    /// Many calls of one kind in one: see [`Event::count`].
+    Summary,
+    /// A moment.
+    Instant,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Call, Self::Span, Self::Counter, Self::Summary, Self::Instant];
+
+    /// The name in trace files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Span => "span",
+            Self::Counter => "counter",
+            Self::Summary => "summary",
+            Self::Instant => "instant",
+        }
+    }
+}
+
+/// One event. Numbers of names, files and processes are rows of [`Tables`](crate::Tables).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Event {
+    /// Row of the process.
+    pub process: u32,
+    /// The kernel's number of the thread.
+    pub thread: u32,
+    /// When it began, in nanoseconds since 1970.
+    pub start_ns: i64,
+    /// How long it took.
+    pub duration_ns: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// Row of the category's name: `POSIX`, `STDIO`, or the program's own.
+    pub category: u32,
+    /// Row of the name: the symbol that was called, or the program's own.
+    pub name: u32,
+    /// Row of the file that it is about.
+    pub file: Option<u32>,
+    /// Row of the other file of a `rename`, `link`, `copy_file_range`.
+    pub other_file: Option<u32>,
+    /// Where in the file; for mappings, the address.
+    pub offset: Option<i64>,
+    /// Bytes asked for; for spans, the size that the program gave.
+    pub size: Option<i64>,
+    /// What the call returned: bytes done in calls that move bytes, else the C library's result.
+    pub result: Option<i64>,
+    /// The error of the call, 0 if there was none.
+    pub errno: u16,
+    /// The call's other argument: flags of an `open`, command of a `fcntl`. Its name is in
+    /// [`Facts::arg`](feedline_recorder::Facts::arg).
+    pub arg: Option<i64>,
+    /// The program's epoch.
+    pub epoch: Option<i64>,
+    /// The program's step.
+    pub step: Option<i64>,
+    /// The program's sample.
+    pub sample: Option<i64>,
+    /// How many calls a summary stands for; 1 for everything else.
+    pub count: u64,
+    /// The shortest call of a summary.
+    pub shortest_ns: Option<u64>,
+    /// The longest call of a summary.
+    pub longest_ns: Option<u64>,
+    /// The number of a counter.
+    pub value: Option<f64>,
+    /// Row of [`Batch::texts`]: everything else that is known, a JSON object.
+    pub extra: Option<u32>,
+}
+
+/// Events that travel together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// The events.
+    pub events: Vec<Event>,
+    /// What their [`Event::extra`] names.
+    pub texts: Vec<String>,
+}
+
+impl Batch {
+    /// Takes everything out and keeps the memory.
+    pub fn clear(&mut self) {
+        self.events.clear();
+        self.texts.clear();
+    }
+}

@@ -1,0 +1,25 @@
+//! The folder in which a trace is kept: tables in Parquet, so that any tool can read them, in parts that
+//! several processes write at once. `docs/trace-format.md` describes it for its readers.
+
+mod claim;
+mod column;
+mod cursor;
+mod encode;
+mod error;
+mod event_columns;
+mod reader;
+mod schema;
+mod table_file;
+mod writer;
+
+pub use error::FolderError;
+pub use reader::Folder;
+pub use schema::VERSION;
+pub use writer::{FolderWriter, Written};
+
+pub(crate) use claim::{Claim, WRITERS, numbers};
+pub(crate) use cursor::TableReader;
+pub(crate) use error::At;
+pub(crate) use reader::parts;
+pub(crate) use schema::EVENTS;
+pub(crate) use writer::{FILE_EVENTS, SEGMENTS_KEY};

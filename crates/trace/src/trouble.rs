@@ -1,0 +1,98 @@
+//! What can go wrong with files of other tools, and what was wrong with them but did not matter.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a conversion stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConvertError {
+    /// A file or folder of the input.
+    #[error("cannot read {path}")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file or folder of the output.
+    #[error("cannot write {path}")]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A folder without a trace.
+    #[error("no trace in {path}: no file there ends with .pfw or .pfw.gz")]
+    Empty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A file of a format that is not known.
+    #[error("{path} is no trace that is known: it begins with {found:?}")]
+    Unknown {
+        /// Which.
+        path: PathBuf,
+        /// Its first characters.
+        found: String,
+    },
+    /// A file that can be written but not read.
+    #[error("{path} is a Perfetto trace: those are written and not read")]
+    Perfetto {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The output is there.
+    #[error("{path} exists")]
+    Exists {
+        /// Which.
+        path: PathBuf,
+    },
+}
+
+/// A place in the input that was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// The line of its text, counted from 1; in JSON of one line, the record.
+    pub line: u64,
+    /// What is wrong there.
+    pub reason: &'static str,
+}
+
+/// What reading met. Nothing here stops a conversion, and nothing is left out without being counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Intake {
+    /// Files that were read.
+    pub files: u64,
+    /// Events that came out.
+    pub events: u64,
+    /// Lines, or records, that were no event and were left out.
+    pub bad_lines: u64,
+    /// Where the first of them are.
+    pub first_bad: Vec<Damage>,
+    /// Files, or gzip members of them, that end too early or are damaged.
+    pub damaged_files: u64,
+    /// Lines that are not UTF-8; what is not, was replaced.
+    pub not_utf8: u64,
+    /// Events whose file is known by its hash only.
+    pub unnamed_files: u64,
+    /// Ends without a beginning, and beginnings without an end.
+    pub unpaired: u64,
+    /// Records of kinds that have no place in a trace of ours.
+    pub left_out: u64,
+}
+
+/// How many places are named; the rest is only counted.
+const NAMED: usize = 10;
+
+impl Intake {
+    pub(crate) fn bad(&mut self, damage: impl FnOnce() -> Damage) {
+        self.bad_lines += 1;
+        if self.first_bad.len() < NAMED {
+            self.first_bad.push(damage());
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Traces of other tools, read and written.
+
+mod bed;
+mod chrome;
+mod damage;
+mod dialects;
+mod perfetto;
+mod round_trips;
