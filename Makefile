@@ -23,11 +23,14 @@ help:
 	@echo "make golden      rewrite the recorded results that tests compare with; read the diff"
 
 demo: toolchain
-	cargo build --release --locked --package feedline
+	cargo build --release --locked --package feedline --package feedline-preload
 	mkdir -p "$(DEMO_DIR)"
 	@echo "+ feedline run unet3d_h100 --quick"
 	@"$(FEEDLINE)" run unet3d_h100 --quick \
 	    --data "$(DEMO_DIR)/data" --out "$(DEMO_DIR)/result" --overwrite
+	@echo
+	@echo "+ feedline trace -- tar czf result.tgz result"
+	@cd "$(DEMO_DIR)" && "$(FEEDLINE)" trace -o trace --overwrite -- tar czf result.tgz result
 	@echo "The data (2 GiB) stays for the next demo; free it with: rm -r $(DEMO_DIR)"
 
 test: toolchain
@@ -49,7 +52,7 @@ bench: toolchain
 	    cargo build --release --locked --package feedline-ranks --features mpi --examples && \
 	    install -D "$(FEEDLINE)" "$(CARGO_TARGET_DIR)/release/mpi/feedline"; \
 	else echo "no MPI: the bench leaves it out"; fi
-	cargo build --release --locked --package feedline
+	cargo build --release --locked --package feedline --package feedline-preload
 	cargo build --release --locked --package feedline-bench --examples
 	cargo build --release --locked --package feedline-s3-server --bins --examples
 	@command -v python3 >/dev/null || { echo "error: no Python; bring it with: \

@@ -21,6 +21,7 @@ from pathlib import Path
 import checkpoints
 import jobs
 import objects
+import traces
 from formats import sections
 from programs import Dlio, Feedline, Job
 from syscalls import traced_reads
@@ -349,7 +350,7 @@ def main(argv):
         for name, section in sections(bench, cost_row):
             bench.attempt(name, section)
         for name, section in [*jobs.sections(bench), *objects.sections(bench),
-                              *checkpoints.sections(bench, cost_row)]:
+                              *checkpoints.sections(bench, cost_row), *traces.sections(bench)]:
             bench.attempt(name, section)
     finally:
         if os.environ.get("KEEP") != "1":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the peers that `make bench` compares Feedline with: DLIO 2.0.0 with PyTorch, safetensors,
-# and two S3 clients, s3torchconnector's and s3dlio.
+# two S3 clients (s3torchconnector's and s3dlio), and DFTracer.
 # usage: bench/peers.sh FOLDER      (about 5 GB on disk; CPython 3.11 to 3.13; safe to repeat)
 set -euo pipefail
 
@@ -50,6 +50,16 @@ if [[ ! -e $folder/s3/complete || $(<"$folder/s3/complete") != "${clients[*]}" ]
     "$python" -m venv "$folder/s3"
     "$folder/s3/bin/pip" --disable-pip-version-check --quiet install "${clients[@]}"
     echo "${clients[*]}" >"$folder/s3/complete"
+fi
+
+# A tracer, in an environment of its own.
+tracer=(dftracer==2.2.0 dftracer-utils==0.0.14 pydftracer==2.0.6)
+if [[ ! -e $folder/dftracer/complete || $(<"$folder/dftracer/complete") != "${tracer[*]}" ]]; then
+    echo "installing into $folder/dftracer: ${tracer[*]}"
+    mkdir -p "$folder"
+    "$python" -m venv "$folder/dftracer"
+    "$folder/dftracer/bin/pip" --disable-pip-version-check --quiet install "${tracer[@]}"
+    echo "${tracer[*]}" >"$folder/dftracer/complete"
 fi
 
 wanted=$(printf '%s\n' "${pins[@]}" "${bare_pins[@]}")

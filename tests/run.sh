@@ -3,8 +3,9 @@
 #
 # Five parts: formatting and lints, the Rust tests, the tests of a build with MPI under Open MPI's
 # mpirun, and the judges: NumPy, pandas, h5py, Pillow, pyarrow, TensorFlow, WebDataset, safetensors,
-# moto, boto3, WsgiDAV, Hydra and PyYAML in a Python environment of their own, and Azurite from npm, which
-# look at what the built program wrote and read; and PyTorch in another one, which looks at checkpoints.
+# moto, boto3, WsgiDAV, Hydra, PyYAML, DFTracer's tools and Perfetto's classes in a Python environment of
+# their own, and Azurite from npm, which look at what the built program wrote and read; and PyTorch in
+# another one, which looks at checkpoints and is traced.
 # Exit status 0 only if all of them ran and passed; an ignored or skipped test counts as failed. PyTorch
 # is so large that a machine may not have room for it: then its judges do not run, and the summary says
 # so. `tests/run.sh torch` runs them alone, and there it is a failure.
@@ -88,6 +89,11 @@ packages() {
         echo "error: missing packages; bring them with: sudo $bring" >&2
         return 1
     fi
+}
+
+# What the tests of the preload library compile with, and the programs that they run under it.
+preload_packages() {
+    packages gcc libc6-dev liburing-dev git tar sqlite3 nodejs postgresql perl util-linux
 }
 
 # Hosts are namespaces of this machine, see crates/feedline/tests/cli/hosts.rs.
@@ -184,7 +190,8 @@ azurite_environment() {
 # What the judges look at, all of it in one build so that no library is built twice.
 judged_programs() {
     cargo build --locked --package feedline --bin feedline \
-        --package feedline-checkpoint --example write
+        --package feedline-checkpoint --example write --package feedline-trace --example known &&
+        cargo build --locked --package feedline-preload
 }
 
 # Runs the judges of a folder with a Python of theirs; pytest's own counts come from its XML report.
@@ -193,6 +200,7 @@ judge() {
     rm -f "$report"
     FEEDLINE_BIN=$CARGO_TARGET_DIR/debug/feedline \
         FEEDLINE_CHECKPOINT_WRITE=$CARGO_TARGET_DIR/debug/examples/write \
+        FEEDLINE_TRACE_KNOWN=$CARGO_TARGET_DIR/debug/examples/known \
         "$python" -m pytest -q -p no:cacheprovider -o tmp_path_retention_policy=failed \
         --junitxml="$report" "$folder" || true
     if [[ -s $report ]]; then
@@ -254,6 +262,7 @@ if [[ $part == all ]]; then
     toolchain
     check "cargo fmt" cargo fmt --all --check
     check "cargo clippy" cargo clippy --locked --workspace --all-targets -- -D warnings
+    preload_packages || true
     rust_tests "rust tests" --workspace
     mpi_tests
     judge_tests

@@ -45,6 +45,7 @@ mod narrator;
 mod save_job;
 mod saver;
 mod schedule;
+mod spans;
 mod spool;
 mod steplog;
 mod train;

@@ -10,6 +10,7 @@ use feedline_ranks::{Member, Ranks, Team};
 
 use crate::error::BenchError;
 use crate::outcome::RankOutcome;
+use crate::spans;
 use crate::steplog::StepLog;
 
 /// Works on every rank of this process. The error of the rank that failed first is the run's error.
@@ -54,6 +55,7 @@ fn one_rank(
     stop: &AtomicBool,
     work: &impl Fn(&Member) -> Result<RankOutcome, BenchError>,
 ) -> Result<RankOutcome, BenchError> {
+    let _span = spans::ROOT.begin();
     // A rank that panics must end the others too, which would wait for it at the next barrier.
     let result = catch_unwind(AssertUnwindSafe(|| work(rank)));
     let result = result.unwrap_or(Err(BenchError::RankPanicked { rank: rank.rank() }));

@@ -36,6 +36,7 @@ use crate::recipe::{self, Recipe};
 use crate::save_job::{SaveJob, with_saver};
 use crate::settled::Settled;
 use crate::sizes::SampleSizes;
+use crate::spans;
 use crate::support;
 use crate::train::{Job, Trainer};
 use crate::wire;
@@ -226,7 +227,9 @@ impl PreparedRun {
         let mut generated = None;
         if self.run.workload.workflow.generate_data {
             journal.output("Starting data generation");
+            let span = spans::GENERATE.begin();
             let made = self.generator().run(&self.earlier)?;
+            span.end();
             journal.output(&format!("Generation done: {} files, {} bytes", made.files, made.bytes));
             if made.kept_files > 0 {
                 let (kept, total) = (made.kept_files, made.kept_files + made.files);

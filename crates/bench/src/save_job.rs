@@ -12,6 +12,7 @@ use feedline_workload::{SaveMode, Workload};
 use crate::error::BenchError;
 use crate::saver::Saver;
 use crate::settled::Settled;
+use crate::spans;
 
 /// Files that describe a checkpoint, at most; the first rank writes them with its own.
 const DESCRIPTIONS: u64 = 2;
@@ -35,6 +36,7 @@ pub(crate) fn with_saver<T>(
     work: impl FnOnce(Option<Saver<'_>>) -> Result<T, BenchError>,
 ) -> Result<T, BenchError> {
     let Some(job) = job else { return work(None) };
+    let init = spans::CHECKPOINT_INIT.begin();
     let files = job.files(ranks.rank());
     let engine = job.engine(&files);
     let background = job.is_async().then(|| Background::new(&engine));
@@ -44,7 +46,9 @@ pub(crate) fn with_saver<T>(
         if let Some(background) = &background {
             background.start(scope)?;
         }
-        work(Some(Saver::new(job, ranks, &engine, background.as_ref(), &files)))
+        let saver = Saver::new(job, ranks, &engine, background.as_ref(), &files);
+        init.end();
+        work(Some(saver))
     })
 }
 

@@ -20,6 +20,7 @@ use crate::error::BenchError;
 use crate::moment::Moment;
 use crate::outcome::{CheckpointOutcome, Direction, SavingTally};
 use crate::save_job::SaveJob;
+use crate::spans::{self, Here};
 
 /// Which state of the model a checkpoint holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,10 @@ pub(crate) struct Label {
 impl Label {
     pub(crate) fn name(self) -> String {
         format!("global_epoch{}_step{}", self.epoch, self.step)
+    }
+
+    fn here(self) -> Here {
+        Here { epoch: self.epoch, step: self.step }
     }
 }
 
@@ -137,6 +142,10 @@ impl<'a> Saver<'a> {
         steps: u64,
     ) -> Result<Vec<CheckpointOutcome>, BenchError> {
         self.risk.look(steps, self.job.clock.now());
+        let mut span = label.here().begin(&spans::CAPTURE);
+        if span.is_recorded() {
+            span.tags.size = Some(self.files.iter().map(|file| file.spec.tensor_bytes()).sum());
+        }
         let Some(background) = self.background else {
             return Ok(self.save_now(label, steps)?.into_iter().collect());
         };
@@ -265,6 +274,7 @@ impl<'a> Saver<'a> {
             self.make_room(wanted);
         }
         let Some((description, wanted)) = self.agree(looked)? else { return Ok(None) };
+        let mut span = spans::RESTART.begin();
         let start = Moment::now(self.job.clock);
         let loaded = wanted.plan(store, name).and_then(|plan| {
             let contents = Contents::new(
@@ -282,6 +292,8 @@ impl<'a> Saver<'a> {
         });
         let end = Moment::now(self.job.clock);
         let Some(loaded) = self.agree(loaded.map_err(Into::into))? else { return Ok(None) };
+        span.tags.size = Some(loaded.tensor_bytes);
+        span.end();
         let end = self.end(end);
         let pause_ns = end.ns - start.ns;
         let outcome = outcome(self.job, Direction::Load, (start, end), &loaded);
@@ -420,6 +432,7 @@ impl<'a> Saver<'a> {
         label: Label,
         version: u64,
     ) -> Result<Option<u64>, BenchError> {
+        let _span = label.here().begin(&spans::COMMIT);
         let begin = self.job.clock.now();
         let (store, durability) = (Arc::clone(&self.job.store), self.job.durability());
         let mut published = Ok(());

@@ -8,6 +8,7 @@ use feedline_loader::{
     Batches, DataSet, Delivered, EpochOrder, EpochShare, LoadError, Loader, Preprocess,
 };
 use feedline_ranks::Ranks;
+use feedline_recorder::Span;
 use feedline_workload::{TimeSpec, Workload};
 
 use crate::cache::{self, CachePolicy, Share};
@@ -27,6 +28,7 @@ use crate::plan::{PhasePlan, Plan, Semantics};
 use crate::reading::LoaderPlan;
 use crate::saver::{Label, Saver};
 use crate::schedule::Schedule;
+use crate::spans::{self, Here};
 use crate::steplog::StepLog;
 
 /// Separates the random streams of compute, evaluation and preprocessing times.
@@ -85,7 +87,9 @@ struct Running {
     progress: Progress,
     /// Which of the epoch's steps DLIO's metrics count.
     window: Window,
-    /// The open block: its begin, its tally and its first step in the log.
+    epoch: u32,
+    /// The open block: in the trace, its begin, its tally and its first step in the log.
+    span: Option<Span<'static>>,
     begin: Moment,
     tally: BlockTally,
     first: u64,
@@ -246,9 +250,11 @@ impl<'a> Trainer<'a> {
                 Semantics::Dlio => self.phase.available_steps,
             },
             rank: self.place(),
+            epoch,
             seed,
         };
-        let mut running = self.open_epoch(steps);
+        let _span = spans::in_epoch(&spans::TRAIN, epoch);
+        let mut running = self.open_epoch(epoch, steps);
         loader.epoch(share, |batches| self.steps(epoch, steps, batches, &mut running))?;
         Ok(running)
     }
@@ -262,10 +268,8 @@ impl<'a> Trainer<'a> {
     ) -> Result<(), BenchError> {
         loop {
             let begin = self.job.clock.now();
-            let batch = match batches.next_batch() {
-                Err(LoadError::Stopped) => None,
-                other => other?,
-            };
+            let here = Here { epoch, step: running.steps() + 1 };
+            let batch = fetch(here, batches)?;
             if running.steps() == steps {
                 break;
             }
@@ -275,7 +279,7 @@ impl<'a> Trainer<'a> {
                 break;
             };
             let asked_ns = self.compute.next_ns();
-            let mut step = self.compute(begin, &batch, asked_ns);
+            let mut step = self.compute(here, begin, &batch, asked_ns);
             let before = self.job.clock.now();
             self.done_ns = before;
             // A computation that was cut short has no time that could count.
@@ -284,7 +288,9 @@ impl<'a> Trainer<'a> {
                 true => STOP,
                 false => GO_ON,
             };
+            let meeting = here.begin(&spans::MEET);
             let news = self.ranks.max(own)?;
+            meeting.end();
             if news == BROKEN_STEP {
                 break; // Some rank has no part in this step, so it is nobody's.
             }
@@ -312,8 +318,9 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    fn compute(&self, begin: u64, batch: &Delivered, asked_ns: u64) -> Step {
+    fn compute(&self, here: Here, begin: u64, batch: &Delivered, asked_ns: u64) -> Step {
         let clock = self.job.clock;
+        let _span = here.begin(&spans::COMPUTE);
         let computing = clock.now();
         if asked_ns > 0 {
             clock.sleep_unless(asked_ns, &self.job.stop);
@@ -340,7 +347,7 @@ impl<'a> Trainer<'a> {
         self.log.add(step).map_err(spool_error)
     }
 
-    fn open_epoch(&mut self, steps: u64) -> Running {
+    fn open_epoch(&mut self, epoch: u32, steps: u64) -> Running {
         let planned = self.phase.window;
         // The last epoch before `train.max_steps` may be shorter than planned.
         let expected = if steps < self.phase.steps { steps } else { planned.expected };
@@ -349,6 +356,8 @@ impl<'a> Trainer<'a> {
             blocks: Vec::new(),
             checkpoints: Vec::new(),
             progress: Progress::default(),
+            epoch,
+            span: Some(spans::in_epoch(&spans::BLOCK, epoch)),
             begin: Moment::now(self.job.clock),
             tally: BlockTally::default(),
             first: self.log.len(),
@@ -358,6 +367,7 @@ impl<'a> Trainer<'a> {
     }
 
     fn open_block(&self, running: &mut Running) {
+        running.span = Some(spans::in_epoch(&spans::BLOCK, running.epoch));
         running.begin = Moment::now(self.job.clock);
         running.tally = BlockTally::default();
         running.first = self.log.len();
@@ -365,6 +375,7 @@ impl<'a> Trainer<'a> {
     }
 
     fn close_block(&mut self, epoch: u32, running: &mut Running) {
+        running.span = None;
         let block = BlockOutcome {
             number: running.blocks.len() as u32 + 1,
             start: running.begin.clone(),
@@ -458,8 +469,10 @@ impl<'a> Trainer<'a> {
             first_place: u64::from(self.ranks.rank()) * phase.share,
             batches: phase.steps,
             rank: self.place(),
+            epoch,
             seed: self.job.seed,
         };
+        let _span = spans::in_epoch(&spans::EVALUATE, epoch);
         let start = Moment::now(self.job.clock);
         self.narrator.eval_begins(epoch, phase.steps);
         let (mut tally, mut progress) = (BlockTally::default(), Progress::default());
@@ -467,13 +480,10 @@ impl<'a> Trainer<'a> {
         loader.epoch(share, |batches| {
             while !self.stopping() {
                 let begin = self.job.clock.now();
-                let batch = match batches.next_batch() {
-                    Err(LoadError::Stopped) => None,
-                    other => other?,
-                };
-                let Some(batch) = batch else { break };
+                let here = Here { epoch, step: tally.steps + 1 };
+                let Some(batch) = fetch(here, batches)? else { break };
                 let asked_ns = self.eval_compute.next_ns();
-                let step = self.compute(begin, &batch, asked_ns);
+                let step = self.compute(here, begin, &batch, asked_ns);
                 if self.stopping() && step.compute_ns < asked_ns {
                     break;
                 }
@@ -499,6 +509,20 @@ impl<'a> Trainer<'a> {
     fn agree_to_stop(&self) -> Result<bool, BenchError> {
         Ok(self.ranks.max(if self.stopping() { STOP } else { GO_ON })? >= STOP)
     }
+}
+
+/// Waits for a batch; none if that was stopped, or there are no more.
+fn fetch(here: Here, batches: &mut dyn Batches) -> Result<Option<Delivered>, BenchError> {
+    let mut span = here.begin(&spans::FETCH);
+    let batch = match batches.next_batch() {
+        Err(LoadError::Stopped) => None,
+        other => other?,
+    };
+    match &batch {
+        Some(batch) => span.tags.size = Some(batch.sample_bytes),
+        None => span.cancel(),
+    }
+    Ok(batch)
 }
 
 /// DLIO does not preprocess samples of the synthetic format.

@@ -9,6 +9,7 @@
 //! Never reads the wall clock: dates belong to the result files, durations come from here.
 #![forbid(unsafe_code)]
 
+mod lineage;
 mod monitor;
 mod scope;
 mod simulated;

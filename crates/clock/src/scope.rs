@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
-use crate::{Clock, Kind, Monitor};
+use crate::{Clock, Kind, Monitor, lineage};
 
 /// Starts threads that end before the scope does; see [`Clock::scope`].
 pub struct Scope<'scope, 'env: 'scope> {
@@ -36,8 +36,10 @@ impl<'scope> Scope<'scope, '_> {
         work: impl FnOnce() -> T + Send + 'scope,
     ) -> io::Result<ScopedJoinHandle<'scope, T>> {
         let presence = Presence::announce(&self.clock, &self.alive);
+        let lineage = lineage::of_child(&name);
         std::thread::Builder::new().name(name).spawn_scoped(self.threads, move || {
             let _presence = presence;
+            lineage::take_on(lineage);
             work()
         })
     }

@@ -17,12 +17,16 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run a DLIO workload: make the data, train on emulated accelerators, say how busy they were
     Run(RunArgs),
+    /// Run a program and record every file call of every process of it
+    Trace(TraceArgs),
     /// Check every file of a data set against its manifest: that it is there, its size, its content
     Verify(VerifyArgs),
     /// Say how many accelerators this client could feed if its storage were infinitely fast
     Ceiling(CeilingArgs),
     /// Say which rank of a model would save what: files, bytes, memory. Nothing is written
     PlanCheckpoint(PlanCheckpointArgs),
+    /// Turn a trace into another format: DFTracer, Chrome's JSON, Perfetto
+    Convert(ConvertArgs),
     /// List the shipped workloads, or print one
     Workloads {
         /// Print this workload's YAML
@@ -39,6 +43,65 @@ pub(crate) enum Command {
         /// Which page
         page: Page,
     },
+}
+
+const TRACE_NOTES: &str = "\
+Examples:
+  feedline trace -- python train.py
+  feedline trace -o /scratch/trace --data /data/imagenet -- python train.py
+  mpirun -n 8 feedline trace -o /shared/trace -- python train.py
+  feedline trace --calls=read,write,open -- ./loader
+
+Recorded are calls of the C library, with start, duration, thread, file, offset, sizes and error; not
+page faults of mapped files, system calls made past the C library, or statically linked programs (the
+report names those). Killing any of the processes loses nothing. Without this command:
+  LD_PRELOAD=libfeedline_preload.so FEEDLINE_TRACE=/scratch/trace python train.py
+
+The exit code is the program's (128 + N if signal N ended it); 2 if it could not be started.";
+
+/// Arguments of `feedline trace`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = TRACE_NOTES)]
+pub(crate) struct TraceArgs {
+    /// Folder of the trace; several launchers of one job may share it [default:
+    /// feedline_traces/PROGRAM-DATE-PID]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace a trace that is there already, instead of refusing
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Record only files in this folder; may be repeated
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) data: Vec<PathBuf>,
+    /// Record only files whose path matches: * and ? stop at a slash, ** does not; may be repeated
+    #[arg(short, long, value_name = "GLOB")]
+    pub(crate) include: Vec<String>,
+    /// Do not record files whose path matches; may be repeated
+    #[arg(short = 'x', long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<String>,
+    /// Which calls: a comma list of layers (posix, stdio, io_uring, app) and kinds (read, write, open,
+    /// close, stat, seek, sync, ...); with a minus, all but those
+    #[arg(short, long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(crate) calls: Option<String>,
+    /// Record one of N calls that move bytes or look at files, and count the others
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    pub(crate) sample: Option<u32>,
+    /// Record one summary for all calls of one kind on one file by one thread in so many milliseconds
+    #[arg(long, value_name = "MS", conflicts_with = "sample",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) summary: Option<u32>,
+    /// Memory that each process may take for events that are not written yet; more goes to disk
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) memory: u64,
+    /// The library to preload [default: libfeedline_preload.so beside this program, or in ../lib]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
+    /// Print no report at the end; it is in report.json of the trace folder anyway
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// The program and its arguments
+    #[arg(value_name = "CMD", required = true, last = true)]
+    pub(crate) command: Vec<std::ffi::OsString>,
 }
 
 const CEILING_EXAMPLES: &str = "\
@@ -188,6 +251,10 @@ pub(crate) struct RunArgs {
     /// Do as DLIO does, faults included: its read order, its trimming, its metric quirks
     #[arg(long)]
     pub(crate) as_dlio: bool,
+    /// Record a trace of the run in this folder: epochs, steps, batches, samples, computation,
+    /// checkpoints and storage calls, of every rank and every reader
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace: Option<PathBuf>,
     /// Treat warnings about the workload (unknown keys, keys without effect) as errors
     #[arg(long)]
     pub(crate) strict: bool,
@@ -227,4 +294,79 @@ pub(crate) struct VerifyArgs {
     /// Print one JSON object instead of lines
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  feedline convert trace-dir job.pftrace                 for https://ui.perfetto.dev
+  feedline convert trace-dir first.pftrace --window ..30 --ranks 0-3
+  feedline convert logs/ job.json.gz                     a folder of DFTracer's .pfw.gz files
+  feedline convert job.json out/job.pfw.gz --time-unit ns
+
+What IN is, is found out from its content. Reads Feedline's trace folders, DFTracer's files of all
+versions and Chrome's JSON; Perfetto's own format is written and not read. DFTracer's files are
+one a process, NAME-HASH-app.pfw.gz for OUT = NAME.pfw.gz.
+
+Lines that cannot be read are counted, the first are named, and the rest is converted.
+
+Exit codes: 0 converted, 2 error.";
+
+/// A format that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceFormat {
+    /// DFTracer's lines as of 2.1.1: *.pfw, *.pfw.gz
+    Dftracer,
+    /// DFTracer's lines with letters and brackets, as before 2.1.1
+    DftracerLegacy,
+    /// Chrome's JSON: *.json, *.json.gz
+    Chrome,
+    /// Perfetto's protobuf: *.pftrace, *.perfetto-trace
+    Perfetto,
+    /// A trace folder of Feedline: no suffix
+    Feedline,
+}
+
+/// The unit of times in DFTracer's files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceUnit {
+    /// Microseconds, what DFTracer's tools expect
+    #[default]
+    Us,
+    /// Nanoseconds; nothing is rounded
+    Ns,
+}
+
+/// Arguments of `feedline convert`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = CONVERT_EXAMPLES)]
+pub(crate) struct ConvertArgs {
+    /// The trace: a file, or a folder
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+    /// Where it goes; the suffix says in which format
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// The format, whatever the suffix [default: by the suffix of OUT]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<TraceFormat>,
+    /// Replace what is there
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// DFTracer: the unit of times [default: us]
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) time_unit: Option<TraceUnit>,
+    /// Perfetto: slices at most; the shortest calls are merged, a run of them into one slice
+    /// [default: 2000000]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u64).range(1_000..))]
+    pub(crate) max_events: Option<u64>,
+    /// Perfetto: only this part, in seconds from the beginning of the trace: 2.5..10, ..30, 60..
+    #[arg(long, value_name = "START..END", allow_hyphen_values = true)]
+    pub(crate) window: Option<feedline_trace::perfetto::Window>,
+    /// Perfetto: no slices for what is shorter, e.g. 100us; the counters count it
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) min_duration: Option<String>,
+    /// Perfetto: only these ranks: 0,2,8-15
+    #[arg(long, value_name = "RANKS", allow_hyphen_values = true)]
+    pub(crate) ranks: Option<feedline_trace::perfetto::Ranks>,
 }

@@ -83,6 +83,7 @@ fn run(args: &[String], job: &Job) -> anyhow::Result<u8> {
         seed: run::random_seed()?,
         store_limit: None,
         store_faults: Vec::new(),
+        trace: None,
     };
     job.team(order.accelerators)?;
     let request = order.request(&wish)?;

@@ -5,6 +5,7 @@
 //! all of them end with its exit code.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -82,6 +83,11 @@ impl Job {
         })?;
         self.first_rank.set(team.geometry().ranks_of(self.link.process()).start);
         Ok(team)
+    }
+
+    /// The ranks of this process.
+    pub(crate) fn ranks(&self, accelerators: u32) -> anyhow::Result<Range<u32>> {
+        Ok(self.team(accelerators)?.geometry().ranks_of(self.link.process()))
     }
 
     /// On process 0: tells the others.

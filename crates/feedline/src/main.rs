@@ -5,6 +5,7 @@
 
 mod args;
 mod ceiling;
+mod convert;
 mod dlio;
 mod failure;
 mod faults;
@@ -20,6 +21,8 @@ mod require;
 mod run;
 mod show;
 mod signals;
+mod trace;
+mod tracing;
 mod verify;
 
 use std::ffi::OsStr;
@@ -38,6 +41,10 @@ const DLIO_NAME: &str = "dlio_benchmark";
 fn main() -> ExitCode {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name().and_then(OsStr::to_str).unwrap_or_default();
+    // A traced program joins its own job; the launcher of its trace must not do so in its place.
+    if name != DLIO_NAME && std::env::args_os().nth(1).is_some_and(|word| word == "trace") {
+        return trace::launch();
+    }
     let job = match Job::join() {
         Ok(job) => job,
         Err(error) if name == DLIO_NAME => return failure::report_once(&error, dlio::ERROR),
@@ -63,7 +70,10 @@ fn main() -> ExitCode {
             ),
             "start this command once, without the launcher",
         )),
+        // Only with something between `feedline` and `trace`, which there is not.
+        Command::Trace(args) => trace::main(&args),
         Command::Verify(verify) => verify::main(&verify),
+        Command::Convert(args) => convert::main(&args),
         Command::Ceiling(args) => ceiling::main(&args),
         Command::PlanCheckpoint(args) => plan_checkpoint::main(&args),
         Command::Workloads { name } => show::workloads(name.as_deref()),

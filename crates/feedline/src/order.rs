@@ -1,5 +1,6 @@
 //! What process 0 tells the other processes of its job to do, and how they do it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -11,7 +12,7 @@ use crate::failure;
 use crate::faults::Wanted;
 use crate::job::Job;
 use crate::request::{Request, Text, Wish};
-use crate::run;
+use crate::{run, tracing};
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -30,6 +31,8 @@ pub(crate) struct Order {
     /// As the user wrote them.
     pub(crate) store_limit: Option<String>,
     pub(crate) store_faults: Vec<String>,
+    /// Where every process records a trace of its part.
+    pub(crate) trace: Option<PathBuf>,
 }
 
 impl Order {
@@ -82,6 +85,8 @@ pub(crate) fn assist(job: &Job) -> anyhow::Result<u8> {
         ));
     }
     let request = order.request(&letter.wish()?)?;
-    run::build(&request, &order, Arc::new(Silent), Level::Error, job)?.prepare()?.assist()?;
+    let run = run::build(&request, &order, Arc::new(Silent), Level::Error, job)?.prepare()?;
+    let ranks = job.ranks(order.accelerators)?;
+    tracing::traced(order.trace.as_deref(), ranks, || Ok(run.assist()?))?;
     Ok(0)
 }

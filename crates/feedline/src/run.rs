@@ -21,7 +21,7 @@ use crate::order::{self, Letter, NOTHING, Order};
 use crate::progress::Progress;
 use crate::request::{self, Request, Text, Wish};
 use crate::require::Requirement;
-use crate::{place, quick, show, signals};
+use crate::{place, quick, show, signals, tracing};
 
 /// Runs a workload as the arguments say; the exit code.
 pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
@@ -43,6 +43,7 @@ pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
         seed: random_seed()?,
         store_limit: args.store_limit.clone(),
         store_faults: args.store_fault.clone(),
+        trace: args.trace.as_deref().map(tracing::folder).transpose()?,
     };
     job.team(order.accelerators)?;
     let wish = wish(args, &order)?;
@@ -328,7 +329,8 @@ pub(crate) fn execute(
     for (name, text) in request.hydra_files(settings.run_dir) {
         folder.write_at(&settings.run_dir.join(name), |file| file.write_all(text.as_bytes()))?;
     }
-    let outcome = run.execute(&folder)?;
+    let ranks = job.ranks(order.accelerators)?;
+    let outcome = tracing::traced(order.trace.as_deref(), ranks, || Ok(run.execute(&folder)?))?;
     let summary = Summary::new(&outcome);
     let mut report =
         Report::new(&request.composed.name, &request.workload, settings.quick, &outcome, &summary);

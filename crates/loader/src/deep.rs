@@ -145,7 +145,7 @@ fn on_threads(
         let (own, others) = buffers.split_first_mut().expect("the depth is at least 1");
         let useful = most_reads(extents, own.len()).saturating_sub(1).min(others.len());
         for (number, buffer) in others[..useful].iter_mut().enumerate() {
-            let name = format!("lane-{number}");
+            let name = format!("lane {number}");
             let lane = move || lane(clock, store, work, buffer, meter);
             if scope.spawn(name, lane).is_err() {
                 break;

@@ -15,6 +15,7 @@ mod data_set;
 
 mod deep;
 mod handles;
+mod spans;
 mod watched;
 mod worker;
 

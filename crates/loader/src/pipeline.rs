@@ -1,14 +1,16 @@
 //! What happens to samples between their readers and the consumer of a streaming loader: an
 //! interleave that takes one from each reader in turn, a shuffle buffer, a batch, a parse step, a
-//! prefetch. Bookkeeping only: no bytes, no threads, no clock.
+//! prefetch. Bookkeeping only: no bytes, no threads, no clock; a trace is told of every batch here.
 
 use std::collections::VecDeque;
 
+use feedline_recorder::Tags;
 use feedline_store::Spent;
 
 use crate::LoadError;
 use crate::batch::{Delivered, Wait};
 use crate::shuffle_buffer::ShuffleBuffer;
+use crate::spans::{BATCH, number};
 
 /// Limits and sizes of a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +23,8 @@ pub(crate) struct Limits {
     pub(crate) prefetch: u64,
     /// Batches in the parse step at a time; 0 means that there is no such step.
     pub(crate) parsers: u64,
+    /// The epoch's number, for the trace.
+    pub(crate) epoch: u32,
 }
 
 /// A sample that a reader has finished.
@@ -212,8 +216,14 @@ impl Pipeline {
                     ready_ns,
                     last,
                 });
-                (self.samples, self.bytes) = (0, 0);
                 self.assembled += 1;
+                BATCH.mark(Tags {
+                    epoch: Some(i64::from(self.limits.epoch)),
+                    step: Some(number(self.assembled)),
+                    size: Some(self.bytes),
+                    ..Tags::NONE
+                });
+                (self.samples, self.bytes) = (0, 0);
             }
         }
     }

@@ -13,6 +13,8 @@ pub struct EpochShare<'a> {
     pub batches: u64,
     /// Which rank this is, of how many: loaders that stream files share those out, not places.
     pub rank: (u64, u64),
+    /// The epoch's number, for the trace.
+    pub epoch: u32,
     /// Seed of a loader's own shuffling, the same on every rank.
     pub seed: u64,
 }

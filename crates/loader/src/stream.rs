@@ -18,6 +18,7 @@ use crate::data_set::{DataSet, LoadError, Preprocess};
 use crate::pipeline::{Limits, Pipeline, Sample, Wake};
 use crate::share::EpochShare;
 use crate::shuffle_buffer::ShuffleBuffer;
+use crate::spans::{PREPROCESS, Turn};
 use crate::watched::Watched;
 use crate::worker::{self, Worker};
 use crate::{SampleId, SampleSpace};
@@ -107,6 +108,7 @@ impl StreamLoader {
             batches: share.batches,
             prefetch: config.prefetch,
             parsers: self.parsers.len() as u64,
+            epoch: share.epoch,
         };
         let seed = share.seed.wrapping_add(share.rank.0);
         let shuffle = config.shuffle.map(|size| ShuffleBuffer::new(size as usize, seed));
@@ -119,7 +121,7 @@ impl StreamLoader {
             let count = self.readers.len();
             for (number, worker) in self.readers.iter_mut().enumerate() {
                 let row = Row { rows: config, share, reader: number as u64, readers: count as u64 };
-                let started = scope.spawn(format!("reader-{number}"), move || {
+                let started = scope.spawn(format!("reader {number}"), move || {
                     read_row(clock, pipeline, worker, number, row);
                 });
                 if let Err(source) = started {
@@ -129,8 +131,8 @@ impl StreamLoader {
                 }
             }
             for (number, work) in self.parsers.iter_mut().enumerate() {
-                let started = scope.spawn(format!("parser-{number}"), move || {
-                    parse(clock, pipeline, work, (config.batch, stop));
+                let started = scope.spawn(format!("parser {number}"), move || {
+                    parse(clock, pipeline, work, (config.batch, share.epoch, stop));
                 });
                 if let Err(source) = started {
                     let error = LoadError::NoThread { reader: number, source };
@@ -174,6 +176,14 @@ impl<'a> Row<'a> {
                 Box::new(files.flat_map(move |local| self.samples_of(local)))
             }
         }
+    }
+
+    /// Where the reader is at its n-th sample. Rows of files are uneven, so what they say of the batch
+    /// is not exact, and what goes through a shuffle buffer is not known at all.
+    fn turn(&self, n: u64) -> Turn {
+        let batch = (n * self.readers + self.reader) / self.rows.batch;
+        let is_settled = self.rows.rows == Rows::Places && self.rows.shuffle.is_none();
+        Turn { epoch: self.share.epoch, batch, is_settled, per_file: self.space().per_file }
     }
 
     /// Files that this rank reads: its own, and those that all ranks share.
@@ -223,10 +233,10 @@ fn read_row(
         block.clear();
         while room > 0 && bytes < HAND_OVER_BYTES && cost.busy_ns < HAND_OVER_NS {
             let Some((turn, (sample, mine))) = samples.next() else { break };
-            let batch = turn as u64 * row.readers / row.rows.batch;
+            let turn = row.turn(turn as u64);
             // A panic must reach the consumer, which would wait for ever otherwise.
-            let read = catch_unwind(AssertUnwindSafe(|| worker.read_one(batch, sample)))
-                .unwrap_or(Err(LoadError::Panicked { batch }));
+            let read = catch_unwind(AssertUnwindSafe(|| worker.read_one(turn, sample)))
+                .unwrap_or(Err(LoadError::Panicked { batch: turn.batch }));
             match read {
                 Ok(read) => {
                     block.push(Sample { bytes: read.sample_bytes, mine });
@@ -253,7 +263,7 @@ fn parse(
     clock: &Clock,
     pipeline: &Monitor<Pipeline>,
     work: &mut Preprocess,
-    (batch, stop): (u64, &AtomicBool),
+    (batch, epoch, stop): (u64, u32, &AtomicBool),
 ) {
     while let Some(number) = pipeline.wait_for(Pipeline::parse_next) {
         let pause = catch_unwind(AssertUnwindSafe(|| (0..batch).map(|_| work()).sum()));
@@ -262,6 +272,8 @@ fn parse(
             return pipeline.update(|pipeline| pipeline.fail(error));
         };
         if pause_ns > 0 {
+            let mut span = PREPROCESS.begin();
+            span.tag(Turn { epoch, batch: number, is_settled: true, per_file: 0 }.tags());
             clock.sleep_unless(pause_ns, stop);
         }
         let now = clock.now();

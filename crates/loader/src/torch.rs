@@ -15,6 +15,7 @@ use feedline_store::{Meter, Spent};
 use crate::batch::{Batches, Delivered, Wait};
 use crate::data_set::{DataSet, LoadError, Preprocess};
 use crate::share::EpochShare;
+use crate::spans::Turn;
 use crate::watched::Watched;
 use crate::worker::{self, Batch, Places, Worker};
 
@@ -116,7 +117,7 @@ impl TorchLoader {
             for (number, worker) in self.workers.iter_mut().enumerate() {
                 let queue = &queue;
                 let mine = (number as u64..share.batches).step_by(count);
-                let started = scope.spawn(format!("reader-{number}"), move || {
+                let started = scope.spawn(format!("reader {number}"), move || {
                     worker.read_batches(queue, dealt, mine);
                 });
                 if let Err(source) = started {
@@ -145,6 +146,11 @@ struct Dealt<'a> {
 }
 
 impl<'a> Dealt<'a> {
+    fn turn(&self, k: u64) -> Turn {
+        let per_file = self.share.order.space().per_file;
+        Turn { epoch: self.share.epoch, batch: k, is_settled: true, per_file }
+    }
+
     fn places(&self, k: u64) -> Places<'a> {
         let (batch, workers) = (self.config.batch, u64::from(self.config.workers.max(1)));
         let position = self.config.deal.position(k, self.share.batches, workers);
@@ -176,7 +182,7 @@ impl Batches for TorchBatches<'_, '_> {
         let begin = self.clock.now();
         match &mut self.source {
             Supply::Inline { worker, dealt } => {
-                let read = worker.read_batch(k, dealt.places(k))?;
+                let read = worker.read_batch(dealt.turn(k), dealt.places(k))?;
                 let total_ns = self.clock.now() - begin;
                 Ok(Some(read.deliver(Wait::split(total_ns, read.storage_ns, read.busy_ns))))
             }
@@ -214,7 +220,8 @@ impl Worker {
                 return;
             }
             // A panic must reach the consumer, which would wait for ever otherwise.
-            let finished = catch_unwind(AssertUnwindSafe(|| self.read_batch(k, dealt.places(k))))
+            let (turn, places) = (dealt.turn(k), dealt.places(k));
+            let finished = catch_unwind(AssertUnwindSafe(|| self.read_batch(turn, places)))
                 .unwrap_or(Err(LoadError::Panicked { batch: k }));
             let failed = finished.is_err();
             queue.update(|queue| queue.put(k, finished));

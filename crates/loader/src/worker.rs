@@ -12,6 +12,7 @@ use crate::batch::{Delivered, Wait};
 use crate::data_set::{DataSet, KeptFor, LoadError, Preprocess, ReadModel};
 use crate::deep::Deep;
 use crate::handles::Handles;
+use crate::spans::{PREPROCESS, Turn};
 use crate::{EpochOrder, SampleId};
 
 /// Room for one piece of a sample, or for what a format must see at once to find it.
@@ -112,27 +113,37 @@ impl Worker {
         }
     }
 
-    /// Reads batch `k`, the samples of `places`.
-    pub(crate) fn read_batch(&mut self, k: u64, places: Places<'_>) -> Result<Batch, LoadError> {
+    /// Reads a batch, the samples of `places`.
+    pub(crate) fn read_batch(
+        &mut self,
+        turn: Turn,
+        places: Places<'_>,
+    ) -> Result<Batch, LoadError> {
         let samples = (places.first..places.first + places.count).map(|p| places.order.sample(p));
-        self.read_all(k, places.count, samples)
+        let mut span = turn.batch();
+        let read = self.read_all(turn, places.count, samples);
+        match &read {
+            Ok(batch) => span.tags.size = Some(batch.sample_bytes),
+            Err(_) => span.cancel(),
+        }
+        read
     }
 
-    /// Reads one sample of batch `k` as a batch of its own.
-    pub(crate) fn read_one(&mut self, k: u64, sample: SampleId) -> Result<Batch, LoadError> {
-        self.read_all(k, 1, std::iter::once(sample))
+    /// Reads one sample of a batch as a batch of its own.
+    pub(crate) fn read_one(&mut self, turn: Turn, sample: SampleId) -> Result<Batch, LoadError> {
+        self.read_all(turn, 1, std::iter::once(sample))
     }
 
     fn read_all(
         &mut self,
-        k: u64,
+        turn: Turn,
         count: u64,
         samples: impl Iterator<Item = SampleId>,
     ) -> Result<Batch, LoadError> {
         self.progress.begin_batch(self.clock.now());
         let read = match self.deep.is_some() {
-            true => self.move_bytes(k, samples),
-            false => self.read_samples(samples),
+            true => self.move_bytes(turn, samples),
+            false => self.read_samples(turn, samples),
         };
         match read {
             Ok(sample_bytes) => Ok(self.finish(count, sample_bytes)),
@@ -149,21 +160,28 @@ impl Worker {
         Batch { samples, sample_bytes, storage_ns, busy_ns, ready_ns }
     }
 
-    fn read_samples(&mut self, samples: impl Iterator<Item = SampleId>) -> Result<u64, LoadError> {
+    fn read_samples(
+        &mut self,
+        turn: Turn,
+        samples: impl Iterator<Item = SampleId>,
+    ) -> Result<u64, LoadError> {
         let mut bytes = 0;
         for sample in samples {
             self.check_stop()?;
+            let mut item = turn.item(sample);
             self.name(sample);
             let file = (sample.file, self.key.as_str());
             let read = self.handles.read(&self.store, file, sample.index, &mut self.scratch);
-            bytes += match read {
+            let size = match read {
                 Ok(read) => read.bytes,
                 Err(source) => {
                     let file = self.data.store.locate(&self.key);
                     return Err(LoadError::Sample { file, index: sample.index, source });
                 }
             };
-            self.pause();
+            self.pause(turn);
+            item.tags.size = Some(size);
+            bytes += size;
         }
         Ok(bytes)
     }
@@ -171,20 +189,20 @@ impl Worker {
     /// Moves the bytes of all samples together. Only what leads to them is read one by one.
     fn move_bytes(
         &mut self,
-        batch: u64,
+        turn: Turn,
         samples: impl Iterator<Item = SampleId>,
     ) -> Result<u64, LoadError> {
         let mut deep = self.deep.take().expect("only a deep reader moves bytes");
-        let located = self.locate(&mut deep, samples);
+        let located = self.locate(&mut deep, turn, samples);
         let moved = located.and_then(|count| {
             let bytes = deep.read(&self.clock, &self.data.store, &self.progress);
-            Ok((count, bytes.map_err(|source| LoadError::Bytes { batch, source })?))
+            Ok((count, bytes.map_err(|source| LoadError::Bytes { batch: turn.batch, source })?))
         });
         self.deep = Some(deep);
         let (count, bytes) = moved?;
         for _ in 0..count {
             self.check_stop()?;
-            self.pause();
+            self.pause(turn);
         }
         Ok(bytes)
     }
@@ -192,12 +210,14 @@ impl Worker {
     fn locate(
         &mut self,
         deep: &mut Deep,
+        turn: Turn,
         samples: impl Iterator<Item = SampleId>,
     ) -> Result<u64, LoadError> {
         let mut count = 0;
         deep.clear();
         for sample in samples {
             self.check_stop()?;
+            let _item = turn.item(sample);
             self.name(sample);
             let file = (sample.file, self.key.as_str());
             let stretches = deep.stretches();
@@ -225,9 +245,11 @@ impl Worker {
         }
     }
 
-    fn pause(&mut self) {
+    fn pause(&mut self, turn: Turn) {
         let pause_ns = (self.preprocess)();
         if pause_ns > 0 {
+            let mut span = PREPROCESS.begin();
+            span.tag(turn.tags());
             self.clock.sleep_unless(pause_ns, &self.data.stop);
         }
     }

@@ -21,6 +21,7 @@ pub mod ceiling;
 pub mod checkpoint_plan;
 pub mod explain;
 pub mod plan;
+pub mod trace;
 pub mod verify;
 pub mod workloads;
 

@@ -39,8 +39,7 @@ impl ReadQueue for LimitedQueue {
 struct Waiting {
     ready_ns: u64,
     began_ns: u64,
-    call_ns: u64,
-    ended: Ended,
+    call: Call,
 }
 
 /// Where one call of [`ReadQueue::read`] is on the limited storage.
@@ -81,8 +80,7 @@ impl<'a> Course<'a> {
         let Reverse(free_ns) = self.free_ns.pop().expect("a read that has its end leaves a place");
         let began_ns = began_ns.max(free_ns);
         let ready_ns = began_ns.saturating_add(self.pace.latency_ns());
-        let (call_ns, ended) = (call.duration_ns, call.ended);
-        self.waiting.push(Reverse(Waiting { ready_ns, began_ns, call_ns, ended }));
+        self.waiting.push(Reverse(Waiting { ready_ns, began_ns, call }));
     }
 
     /// Lets an open or a question for a size take its time.
@@ -101,17 +99,18 @@ impl<'a> Course<'a> {
     /// Gives the read that is ready first its place and so its end.
     fn place_next(&mut self) {
         let Some(Reverse(read)) = self.waiting.pop() else { return };
-        let Waiting { ready_ns, began_ns, call_ns, ended } = read;
+        let Waiting { ready_ns, began_ns, call } = read;
         self.pace.sleep_until(ready_ns);
-        let bytes = match ended {
+        let bytes = match call.ended {
             Ended::Well { bytes } => bytes,
             Ended::Badly => 0,
         };
-        let end_ns = self.pace.place(ready_ns, bytes).max(ready_ns.saturating_add(call_ns));
+        let end_ns =
+            self.pace.place(ready_ns, bytes).max(ready_ns.saturating_add(call.duration_ns));
         self.free_ns.push(Reverse(end_ns));
         self.end_ns = self.end_ns.max(end_ns);
         let duration_ns = end_ns.saturating_sub(began_ns);
-        (self.seen)(Call { op: Op::Read, duration_ns, ended });
+        (self.seen)(Call { duration_ns, ..call });
     }
 
     /// Gives places to all reads that are ready by then.
@@ -142,9 +141,12 @@ mod tests {
             extents: &[Extent],
             seen: &mut dyn FnMut(Call),
         ) -> Result<u64, StoreError> {
-            let call = |op, bytes| Call { op, duration_ns: 0, ended: Ended::Well { bytes } };
-            seen(call(Op::Open, 0));
-            extents.iter().for_each(|_| seen(call(Op::Read, 1000)));
+            let call = |op, extent, bytes| {
+                let (offset, asked, ended) = (0, bytes, Ended::Well { bytes });
+                Call { op, extent, offset, asked, duration_ns: 0, ended }
+            };
+            seen(call(Op::Open, 0, 0));
+            (0..extents.len()).for_each(|extent| seen(call(Op::Read, extent, 1000)));
             Ok(1000 * extents.len() as u64)
         }
     }

@@ -3,14 +3,17 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::Clock;
+use feedline_recorder::Site;
 
+use crate::layer::{Asked, Names};
 use crate::tally::{self, Tally};
 use crate::{
     Call, Durability, Ended, Extent, Meter, Object, Op, Progress, ReadQueue, Store, StoreError,
     Upload, Wrapper,
 };
 
-/// Wraps a store for one worker: every call is timed and counted, and shown in its progress.
+/// Wraps a store for one worker: every call is timed and counted, and shown in its progress and, if one
+/// is recorded, in the trace.
 ///
 /// Make one for each worker; clones and everything opened through it share its meter.
 #[derive(Clone)]
@@ -25,12 +28,20 @@ struct Ledger {
     clock: Clock,
     meter: Arc<Mutex<Meter>>,
     progress: Arc<Progress>,
+    names: Names,
 }
 
 impl<S: Store> Metered<S> {
     /// Counts what goes through to `inner` from now on.
     pub fn new(inner: S, clock: Clock) -> Metered<S> {
-        Metered { inner, ledger: Ledger { clock, meter: Arc::default(), progress: Arc::default() } }
+        let names = Names::new(inner.layer());
+        let (meter, progress) = (Arc::default(), Arc::default());
+        Metered { inner, ledger: Ledger { clock, meter, progress, names } }
+    }
+
+    /// The number of an object's name in the trace.
+    fn file(&self, key: &str) -> u32 {
+        self.ledger.names.number(key, |key| self.inner.locate(key))
     }
 
     /// The worker's account of its current batch, to look at from elsewhere.
@@ -45,32 +56,58 @@ impl<S: Store> Metered<S> {
 }
 
 impl Ledger {
-    /// Enters a call that moves `bytes` if it succeeds.
+    /// Makes a call and enters it.
     fn enter<T>(
         &self,
-        op: Op,
-        bytes: usize,
+        asked: Asked,
         call: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let before = tally::total();
         let start = self.clock.now();
         self.progress.enter_storage(start);
+        let begun = Site::begin_call();
         let result = call();
         let end = self.clock.now();
+        let went = result.as_ref().map(|_| asked.bytes).map_err(Some);
+        self.names.layer.site(asked.op, asked.durability).end_call(begun, || asked.facts(went));
         self.progress.leave_storage(end);
-        let ended = match result {
-            Ok(_) => Ended::Well { bytes: bytes as u64 },
+        let ended = match went {
+            Ok(bytes) => Ended::Well { bytes },
             Err(_) => Ended::Badly,
         };
         let took = tally::total() - before;
-        self.record(Call { op, duration_ns: end.saturating_sub(start), ended }, took);
+        self.record(asked.op, end.saturating_sub(start), ended, took);
         result
     }
 
-    fn record(&self, call: Call, took: Tally) {
+    fn record(&self, op: Op, duration_ns: u64, ended: Ended, took: Tally) {
         let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-        meter.record(call.op, call.duration_ns, call.ended);
-        meter.record_requests(call.op, took);
+        meter.record(op, duration_ns, ended);
+        meter.record_requests(op, took);
+    }
+}
+
+impl Ledger {
+    /// Enters a call that a queue has finished.
+    fn queued(&self, root: &str, extents: &[Extent], call: Call, took: Tally) {
+        let Call { op, extent, offset, asked, duration_ns, ended } = call;
+        let site = self.names.layer.site(op, Durability::None);
+        site.ended_call(duration_ns, || {
+            let key = extents.get(extent).map_or("", |extent| extent.key.as_str());
+            let file = self.names.number(key, |key| match key {
+                "" => root.to_owned(),
+                key => format!("{root}/{key}"),
+            });
+            let moved = match ended {
+                Ended::Well { bytes } => Ok(bytes),
+                Ended::Badly => Err(None),
+            };
+            match op {
+                Op::Read => Asked::moving(op, file, (offset, asked)).facts(moved),
+                _ => Asked::new(op, file).facts(moved),
+            }
+        });
+        self.record(op, duration_ns, ended, took);
     }
 }
 
@@ -85,50 +122,56 @@ impl<S: Store> Wrapper for Metered<S> {
     fn around<T>(
         &self,
         op: Op,
-        _key: &str,
+        key: &str,
         call: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.ledger.enter(op, 0, call)
+        self.ledger.enter(Asked::new(op, self.file(key)), call)
     }
 
-    fn object(&self, _key: &str, inner: Box<dyn Object>) -> Box<dyn Object> {
-        Box::new(MeteredObject { inner, ledger: self.ledger.clone() })
+    fn object(&self, key: &str, inner: Box<dyn Object>) -> Box<dyn Object> {
+        Box::new(MeteredObject { inner, ledger: self.ledger.clone(), file: self.file(key) })
     }
 
-    fn upload(&self, _key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
-        Box::new(MeteredUpload { inner, ledger: self.ledger.clone() })
+    fn upload(&self, key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
+        Box::new(MeteredUpload { inner, ledger: self.ledger.clone(), file: self.file(key) })
     }
 
     fn queue_of(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
         let inner = self.inner.queue(depth)?;
         let ledger = self.ledger.clone();
-        Ok(inner.map(|inner| Box::new(MeteredQueue { inner, ledger }) as Box<dyn ReadQueue>))
+        // Of files below the root, and URLs below theirs, names are put together alike.
+        let root = self.inner.locate("");
+        Ok(inner.map(|inner| Box::new(MeteredQueue { inner, ledger, root }) as Box<dyn ReadQueue>))
     }
 }
 
 struct MeteredObject {
     inner: Box<dyn Object>,
     ledger: Ledger,
+    file: u32,
 }
 
 impl Object for MeteredObject {
     fn len(&mut self) -> Result<u64, StoreError> {
-        self.ledger.enter(Op::Stat, 0, || self.inner.len())
+        self.ledger.enter(Asked::new(Op::Stat, self.file), || self.inner.len())
     }
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
-        self.ledger.enter(Op::Read, buf.len(), || self.inner.read_exact_at(offset, buf))
+        let asked = Asked::moving(Op::Read, self.file, (offset, buf.len() as u64));
+        self.ledger.enter(asked, || self.inner.read_exact_at(offset, buf))
     }
 }
 
 struct MeteredUpload {
     inner: Box<dyn Upload>,
     ledger: Ledger,
+    file: u32,
 }
 
 impl Upload for MeteredUpload {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        self.ledger.enter(Op::Write, bytes.len(), || self.inner.write_at(offset, bytes))
+        let asked = Asked::moving(Op::Write, self.file, (offset, bytes.len() as u64));
+        self.ledger.enter(asked, || self.inner.write_at(offset, bytes))
     }
 
     fn is_in_order(&self) -> bool {
@@ -136,29 +179,31 @@ impl Upload for MeteredUpload {
     }
 
     fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
-        let MeteredUpload { inner, ledger } = *self;
-        ledger.enter(Op::Publish, 0, || inner.publish(durability))
+        let MeteredUpload { inner, ledger, file } = *self;
+        let asked = Asked { durability, ..Asked::new(Op::Publish, file) };
+        ledger.enter(asked, || inner.publish(durability))
     }
 }
 
 struct MeteredQueue {
     inner: Box<dyn ReadQueue>,
     ledger: Ledger,
+    root: String,
 }
 
 impl ReadQueue for MeteredQueue {
     /// Every call is counted with its own latency; the worker is in storage all the while.
     fn read(&mut self, extents: &[Extent], seen: &mut dyn FnMut(Call)) -> Result<u64, StoreError> {
-        let Ledger { clock, progress, .. } = &self.ledger;
-        progress.enter_storage(clock.now());
+        let Self { inner, ledger, root } = self;
+        ledger.progress.enter_storage(ledger.clock.now());
         let mut before = tally::total();
-        let result = self.inner.read(extents, &mut |call| {
+        let result = inner.read(extents, &mut |call| {
             let now = tally::total();
-            self.ledger.record(call, now - before);
+            ledger.queued(root, extents, call, now - before);
             before = now;
             seen(call);
         });
-        progress.leave_storage(clock.now());
+        ledger.progress.leave_storage(ledger.clock.now());
         result
     }
 }

@@ -14,8 +14,8 @@ use crate::ring::RingPool;
 use crate::ring_queue::RingQueue;
 use crate::source::{BufferedFile, Source, failed};
 use crate::{
-    BLOCK_BYTES, BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Op,
-    ReadQueue, Resident, Store, StoreError, Upload, key, os,
+    BLOCK_BYTES, BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Layer, Object,
+    Op, ReadQueue, Resident, Store, StoreError, Upload, key, os,
 };
 
 /// How files are read and written.
@@ -310,6 +310,10 @@ impl Store for Posix {
             os::drop_pages(&file)
         };
         drop_pages().map_err(|source| failed(Op::Inspect, &path, source))
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Posix
     }
 
     fn locate(&self, key: &str) -> String {

@@ -16,10 +16,16 @@ pub struct Extent {
 }
 
 /// A call that a queue has finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
     /// What was asked for: to open, the size, or bytes.
     pub op: Op,
+    /// Of which object: that of the extent of this number.
+    pub extent: usize,
+    /// First byte that was asked for, when that was bytes.
+    pub offset: u64,
+    /// How many bytes were asked for.
+    pub asked: u64,
     /// From asking to having the answer, other calls meanwhile included.
     pub duration_ns: u64,
     /// How it went.
@@ -39,17 +45,21 @@ pub trait ReadQueue: Send {
     fn read(&mut self, extents: &[Extent], seen: &mut dyn FnMut(Call)) -> Result<u64, StoreError>;
 }
 
-/// Makes a call that is over when it returns and has moved `bytes` if it succeeds, and shows it.
+/// A call that moves no bytes.
+pub(crate) const NO_BYTES: (u64, u64) = (0, 0);
+
+/// Makes a call about the extent of this number that is over when it returns, and shows it. If it
+/// succeeds it has moved so many bytes from that place on.
 pub(crate) fn show<T>(
     seen: &mut dyn FnMut(Call),
     clock: &Clock,
-    (op, bytes): (Op, u64),
+    (op, extent, (offset, asked)): (Op, usize, (u64, u64)),
     call: impl FnOnce() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     let began_ns = clock.now();
     let result = call();
     let duration_ns = clock.now().saturating_sub(began_ns);
-    let ended = if result.is_ok() { Ended::Well { bytes } } else { Ended::Badly };
-    seen(Call { op, duration_ns, ended });
+    let ended = if result.is_ok() { Ended::Well { bytes: asked } } else { Ended::Badly };
+    seen(Call { op, extent, offset, asked, duration_ns, ended });
     result
 }

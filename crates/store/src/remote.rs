@@ -45,7 +45,7 @@ use self::queue::RemoteQueue;
 use self::root::{Root, Service};
 use self::service::{Client, Recipe};
 use self::upload::RemoteUpload;
-use crate::{Entry, Kind, Object, Op, ReadQueue, Resident, Store, StoreError, Upload, key};
+use crate::{Entry, Kind, Layer, Object, Op, ReadQueue, Resident, Store, StoreError, Upload, key};
 
 /// Threads that send the parts of all uploads.
 const UPLOAD_THREADS: usize = 2;
@@ -302,6 +302,15 @@ impl Store for Remote {
 
     fn resident_bytes(&self, _key: &str) -> Result<Option<Resident>, StoreError> {
         Ok(None)
+    }
+
+    fn layer(&self) -> Layer {
+        match self.inner.root.service {
+            Service::S3 => Layer::S3,
+            Service::Google => Layer::Google,
+            Service::Azure => Layer::Azure,
+            Service::Http => Layer::Http,
+        }
     }
 
     fn locate(&self, key: &str) -> String {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 
 use crate::piece::Pieces;
-use crate::queue::show;
+use crate::queue::{NO_BYTES, show};
 use crate::{
     AlignedBuf, Call, Entry, Extent, Kind, Object, Op, ReadQueue, Resident, Store, StoreError,
     Upload, key,
@@ -158,22 +158,23 @@ impl ReadQueue for RepeatedQueue {
         let RepeatedQueue { store, clock, buf } = self;
         let mut total = 0;
         let mut last: Option<(&str, Box<dyn Object>)> = None;
-        for Extent { key, offset, len } in extents {
+        for (number, Extent { key, offset, len }) in extents.iter().enumerate() {
             let (_, object) = match &mut last {
                 Some(same) if same.0 == key => same,
                 other => {
-                    let object = show(seen, clock, (Op::Open, 0), || store.open(key))?;
+                    let object =
+                        show(seen, clock, (Op::Open, number, NO_BYTES), || store.open(key))?;
                     other.insert((key, object))
                 }
             };
             let end = match len {
                 Some(len) => offset.saturating_add(*len),
-                None => show(seen, clock, (Op::Stat, 0), || object.len())?,
+                None => show(seen, clock, (Op::Stat, number, NO_BYTES), || object.len())?,
             };
             for piece in (Pieces { next: *offset, end, block: 1, longest: buf.len() }) {
                 let to = &mut buf[..piece.len];
                 let read = || object.read_exact_at(piece.start, to);
-                show(seen, clock, (Op::Read, piece.asked), read)?;
+                show(seen, clock, (Op::Read, number, (piece.start, piece.asked)), read)?;
                 // Nobody looks at the bytes, and the copy is the point.
                 black_box(&buf[..]);
                 total += piece.asked;

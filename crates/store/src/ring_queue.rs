@@ -13,7 +13,7 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 
 use crate::piece::{Piece, Pieces};
-use crate::queue::show;
+use crate::queue::{NO_BYTES, show};
 use crate::ring::{Lanes, Wait};
 use crate::source::{failed, file_len, short};
 use crate::{BLOCK_BYTES, Call, Ended, Extent, Op, Posix, ReadQueue, Store, StoreError};
@@ -38,6 +38,8 @@ pub(crate) struct RingQueue {
 struct Opened {
     file: File,
     path: PathBuf,
+    /// Number of the extent that it was opened for.
+    extent: usize,
 }
 
 /// What a lane does.
@@ -52,7 +54,7 @@ struct Read {
 
 /// Where one call of [`ReadQueue::read`] is.
 struct Course<'a> {
-    extents: std::slice::Iter<'a, Extent>,
+    extents: std::iter::Enumerate<std::slice::Iter<'a, Extent>>,
     /// The extent that is being handed out, its file, and what of it is left.
     current: Option<(&'a Extent, Arc<Opened>, Pieces)>,
     seen: &'a mut dyn FnMut(Call),
@@ -107,15 +109,15 @@ impl RingQueue {
             {
                 return Ok(Some((Arc::clone(opened), piece)));
             }
-            let Some(extent) = course.extents.next() else {
+            let Some((number, extent)) = course.extents.next() else {
                 course.current = None;
                 return Ok(None);
             };
             let opened = match course.current.take() {
                 Some((last, opened, _)) if last.key == extent.key => opened,
                 _ => {
-                    let open = || self.open(&extent.key);
-                    Arc::new(show(course.seen, &self.clock, (Op::Open, 0), open)?)
+                    let open = || self.open(&extent.key, number);
+                    Arc::new(show(course.seen, &self.clock, (Op::Open, number, NO_BYTES), open)?)
                 }
             };
             let pieces = self.pieces(extent, &opened, course.seen)?;
@@ -123,9 +125,9 @@ impl RingQueue {
         }
     }
 
-    fn open(&self, key: &str) -> Result<Opened, StoreError> {
+    fn open(&self, key: &str, extent: usize) -> Result<Opened, StoreError> {
         let (file, path) = self.store.open_to_read(key)?;
-        Ok(Opened { file, path })
+        Ok(Opened { file, path, extent })
     }
 
     fn pieces(
@@ -143,7 +145,7 @@ impl RingQueue {
             }
             None => {
                 let ask = || file_len(&opened.file, &opened.path);
-                show(seen, &self.clock, (Op::Stat, 0), ask)?
+                show(seen, &self.clock, (Op::Stat, opened.extent, NO_BYTES), ask)?
             }
         };
         Ok(Pieces { next: offset, end, block: self.block, longest: self.longest })
@@ -192,9 +194,10 @@ impl RingQueue {
         let Read { opened, piece, .. } = std::mem::take(read);
         self.idle.push(lane);
         let ended = if is_full { Ended::Well { bytes: found } } else { Ended::Badly };
-        (course.seen)(Call { op: Op::Read, duration_ns, ended });
+        let Opened { path, extent, .. } = &*opened.expect("a lane with a result has a file");
+        let (offset, asked) = (piece.asked_from, piece.asked);
+        (course.seen)(Call { op: Op::Read, extent: *extent, offset, asked, duration_ns, ended });
         course.bytes += found;
-        let path = &opened.expect("a lane with a result has a file").path;
         match progress {
             Err(source) => Err(failed(Op::Read, path, source)),
             Ok(_) if is_full => Ok(()),
@@ -217,7 +220,8 @@ impl ReadQueue for RingQueue {
             // The last call was left by a panic of its `seen`.
             self.drain();
         }
-        let mut course = Course { extents: extents.iter(), current: None, seen, bytes: 0 };
+        let mut course =
+            Course { extents: extents.iter().enumerate(), current: None, seen, bytes: 0 };
         let run = self.run(&mut course);
         if run.is_err() {
             self.drain();
@@ -271,8 +275,12 @@ mod tests {
             let mut calls = Vec::new();
             let mut seen = |call: Call| calls.push((call.op, call.ended));
             let extents = [whole()];
-            let mut course =
-                Course { extents: extents.iter(), current: None, seen: &mut seen, bytes: 0 };
+            let mut course = Course {
+                extents: extents.iter().enumerate(),
+                current: None,
+                seen: &mut seen,
+                bytes: 0,
+            };
             let (opened, piece) = queue.next_piece(&mut course).unwrap().unwrap();
             let lane = queue.idle.pop().unwrap();
             queue.begin(lane, opened, piece).unwrap();
@@ -313,8 +321,12 @@ mod tests {
 
             let extents = [whole()];
             let mut seen = |_| ();
-            let mut course =
-                Course { extents: extents.iter(), current: None, seen: &mut seen, bytes: 0 };
+            let mut course = Course {
+                extents: extents.iter().enumerate(),
+                current: None,
+                seen: &mut seen,
+                bytes: 0,
+            };
             for lane in 0..8 {
                 let (opened, piece) = queue.next_piece(&mut course).unwrap().unwrap();
                 queue.begin(lane, opened, piece).unwrap();

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::{Op, ReadQueue, StoreError};
+use crate::{Layer, Op, ReadQueue, StoreError};
 
 /// What direct I/O is aligned to, and how much of a file [`Writer::patch`](crate::Writer::patch)
 /// may change after it was written.
@@ -114,6 +114,11 @@ pub trait Store: Send + Sync {
     /// nothing to do. File systems that live in memory keep them.
     fn evict(&self, _key: &str) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    /// What its calls are called in a trace.
+    fn layer(&self) -> Layer {
+        Layer::Memory
     }
 
     /// The name a user knows the object by, for messages.

@@ -3,7 +3,9 @@
 
 use std::ops::ControlFlow;
 
-use crate::{Durability, Entry, Kind, Object, Op, ReadQueue, Resident, Store, StoreError, Upload};
+use crate::{
+    Durability, Entry, Kind, Layer, Object, Op, ReadQueue, Resident, Store, StoreError, Upload,
+};
 
 /// Wraps a store. Every call goes through [`Wrapper::around`] to the inner one; what a wrapper does
 /// not say otherwise is passed on as it is.
@@ -111,6 +113,10 @@ impl<W: Wrapper> Store for W {
 
     fn evict(&self, key: &str) -> Result<(), StoreError> {
         self.around(Op::Inspect, key, || self.inner().evict(key))
+    }
+
+    fn layer(&self) -> Layer {
+        self.inner().layer()
     }
 
     fn locate(&self, key: &str) -> String {

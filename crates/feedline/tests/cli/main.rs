@@ -13,6 +13,7 @@ mod checkpoint_damage;
 mod checkpoint_mpi;
 mod checkpoint_objects;
 mod checkpoints;
+mod convert;
 mod disk;
 mod dlio;
 mod good_runs;
@@ -28,4 +29,9 @@ mod plan_checkpoint;
 mod results;
 mod signals;
 mod tiny;
+mod trace;
+#[cfg(feature = "mpi")]
+mod trace_mpi;
+mod traced;
+mod traces;
 mod verify;

@@ -25,7 +25,7 @@ impl FileNames for Numbered {
 
 /// The share of a rank that is alone.
 pub(crate) fn share(order: &EpochOrder, first_place: u64, batches: u64) -> EpochShare<'_> {
-    EpochShare { order, first_place, batches, rank: (0, 1), seed: 7 }
+    EpochShare { order, first_place, batches, rank: (0, 1), epoch: 1, seed: 7 }
 }
 
 /// `files` samples of which opening number i takes `open_s(i)` seconds; opens are noted as

@@ -34,6 +34,8 @@ struct Target {
     path: Path,
     name: String,
     etag: Option<String>,
+    /// Number of the first extent that is read of it.
+    extent: usize,
 }
 
 /// A stretch that was not asked for yet.
@@ -70,7 +72,7 @@ struct Answer {
 struct Course<'a> {
     queue: &'a RemoteQueue,
     lane: &'a Lease,
-    extents: std::slice::Iter<'a, Extent>,
+    extents: std::iter::Enumerate<std::slice::Iter<'a, Extent>>,
     last: Option<(&'a str, Arc<Target>)>,
     pieces: Option<(Arc<Target>, Pieces)>,
     /// Rests of extents whose size is known by now.
@@ -92,7 +94,7 @@ impl ReadQueue for RemoteQueue {
         let mut course = Course {
             queue: self,
             lane: &lane,
-            extents: extents.iter(),
+            extents: extents.iter().enumerate(),
             last: None,
             pieces: None,
             rests: VecDeque::new(),
@@ -137,8 +139,8 @@ impl<'a> Course<'a> {
                 self.pieces = None;
                 continue;
             }
-            let Some(extent) = self.extents.next() else { return Ok(None) };
-            let target = self.target(&extent.key)?;
+            let Some((number, extent)) = self.extents.next() else { return Ok(None) };
+            let target = self.target(&extent.key, number)?;
             let longest = self.queue.inner.read_bytes;
             match extent.len {
                 None => {
@@ -157,7 +159,7 @@ impl<'a> Course<'a> {
     }
 
     /// The object of an extent; the same one for extents that follow each other.
-    fn target(&mut self, key: &'a str) -> Result<Arc<Target>, StoreError> {
+    fn target(&mut self, key: &'a str, extent: usize) -> Result<Arc<Target>, StoreError> {
         if let Some((last, target)) = &self.last
             && *last == key
         {
@@ -165,9 +167,10 @@ impl<'a> Course<'a> {
         }
         let found = self.queue.inner.target(key);
         let ended = if found.is_ok() { Ended::Well { bytes: 0 } } else { Ended::Badly };
-        (self.seen)(Call { op: Op::Open, duration_ns: 0, ended });
+        let (offset, asked, duration_ns) = (0, 0, 0);
+        (self.seen)(Call { op: Op::Open, extent, offset, asked, duration_ns, ended });
         let super::object::Target { path, name, .. } = found?;
-        let target = Arc::new(Target { path, name, etag: None });
+        let target = Arc::new(Target { path, name, etag: None, extent });
         self.last = Some((key, Arc::clone(&target)));
         Ok(target)
     }
@@ -215,7 +218,8 @@ impl<'a> Course<'a> {
             *len = next.saturating_sub(*offset);
             if next < answer.size {
                 let (path, name) = (target.path.clone(), target.name.clone());
-                let target = Arc::new(Target { path, name, etag: answer.etag });
+                let (extent, etag) = (target.extent, answer.etag);
+                let target = Arc::new(Target { path, name, etag, extent });
                 let longest = self.queue.inner.read_bytes;
                 let pieces = Pieces { next, end: answer.size, block: 1, longest };
                 self.rests.push_back((target, pieces));
@@ -262,7 +266,9 @@ impl<'a> Course<'a> {
 
     fn show(&mut self, read: &Read, op: Op, ended: Ended) {
         let duration_ns = self.queue.clock.now().saturating_sub(read.began_ns);
-        (self.seen)(Call { op, duration_ns, ended });
+        let Range { target, offset, len, .. } = &read.range;
+        let (offset, asked) = if op == Op::Read { (*offset, *len) } else { (0, 0) };
+        (self.seen)(Call { op, extent: target.extent, offset, asked, duration_ns, ended });
     }
 }
 

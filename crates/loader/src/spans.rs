@@ -1,0 +1,55 @@
+//! What loaders tell a trace. The names are those by which analyzers of DLIO's traces know them.
+
+use feedline_recorder::{Site, Span, Tags};
+
+use crate::SampleId;
+
+/// A reader's work on a batch. Where batches are put together from samples in a row it is a moment: when
+/// the last of them was there, on the thread that brought it.
+pub(crate) static BATCH: Site = Site::new("dataloader", "batch");
+/// A reader's work on a sample: finding, reading and decoding it, and preprocessing unless others do.
+static ITEM: Site = Site::new("data", "item");
+/// Work on samples that are decoded.
+pub(crate) static PREPROCESS: Site = Site::new("data", "preprocess");
+
+/// Where in an epoch a reader is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    pub(crate) epoch: u32,
+    /// The batch, counted from 0.
+    pub(crate) batch: u64,
+    /// Whether its samples go into that batch; a shuffle buffer may put them into another one.
+    pub(crate) is_settled: bool,
+    /// Samples of a file.
+    pub(crate) per_file: u64,
+}
+
+impl Turn {
+    /// Steps count from 1, as in the logs.
+    pub(crate) fn tags(&self) -> Tags {
+        let step = self.is_settled.then(|| number(self.batch + 1));
+        Tags { epoch: Some(i64::from(self.epoch)), step, ..Tags::NONE }
+    }
+
+    /// A sample begins.
+    pub(crate) fn item(&self, sample: SampleId) -> Span<'static> {
+        let mut span = ITEM.begin();
+        if span.is_recorded() {
+            let sample = sample.file.saturating_mul(self.per_file).saturating_add(sample.index);
+            span.tag(Tags { sample: Some(sample), ..self.tags() });
+        }
+        span
+    }
+
+    /// The work on the whole batch begins.
+    pub(crate) fn batch(&self) -> Span<'static> {
+        let mut span = BATCH.begin();
+        span.tag(self.tags());
+        span
+    }
+}
+
+/// A count as a tag.
+pub(crate) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
