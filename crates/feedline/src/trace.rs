@@ -29,7 +29,7 @@ use crate::{failure, launcher};
 /// The library's file.
 const LIBRARY: &str = "libfeedline_preload.so";
 /// How often segments are looked at; a full one waits so long at most.
-const ROUND: Duration = Duration::from_millis(50);
+pub(crate) const ROUND: Duration = Duration::from_millis(50);
 /// Signals that end or steer programs; the program gets them, this process stays until it is gone.
 const PASSED_ON: [(i32, Signal); 6] = [
     (consts::SIGINT, Signal::INT),
@@ -306,7 +306,7 @@ fn join(out: &Path) -> anyhow::Result<()> {
 }
 
 /// A folder of our own in memory, or in the trace folder where there is no room for it.
-fn memory_folder(out: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn memory_folder(out: &Path) -> anyhow::Result<PathBuf> {
     let has_room = rustix::fs::statvfs(MEMORY)
         .is_ok_and(|facts| facts.f_bavail.saturating_mul(facts.f_frsize) >= LEAST_MEMORY_BYTES);
     let now = jiff::Timestamp::now().as_nanosecond();

@@ -9,16 +9,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use feedline_recorder::{Config, Ending, Text, is_counter_trusted, name_thread, recorder};
 use feedline_trace::{DrainReport, Drainer, FolderError};
 
 use crate::failure;
+use crate::trace::{ROUND, memory_folder};
 
-/// How often segments are looked at; a full one waits so long at most.
-const ROUND: Duration = Duration::from_millis(50);
 /// Segments of this process in memory; what goes beyond that goes to the trace folder's disk.
 const MEMORY_BYTES: u64 = 256 << 20;
 
@@ -64,7 +62,7 @@ struct Tracing {
 
 impl Tracing {
     fn start(folder: &Path, ranks: Range<u32>) -> anyhow::Result<Self> {
-        let memory = memory()?;
+        let memory = memory_folder(folder)?;
         let shown = || format!("--trace {}", folder.display());
         let drainer = Drainer::start(folder, &memory).with_context(shown)?;
         let config = Config {
@@ -112,17 +110,6 @@ impl Tracing {
         }
         Ok(())
     }
-}
-
-/// A new folder for segments, in a file system in memory where there is one.
-fn memory() -> anyhow::Result<PathBuf> {
-    let shared = Path::new("/dev/shm");
-    let parent = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
-    let nanos = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
-    let folder = parent.join(format!("feedline-{}-{nanos}", std::process::id()));
-    std::fs::create_dir(&folder)
-        .with_context(|| format!("{}: cannot be made", folder.display()))?;
-    Ok(folder)
 }
 
 fn text(path: &Path) -> anyhow::Result<Text<1024>> {

@@ -50,7 +50,10 @@ impl Case<'_> {
         command.args(["-c", self.script]).current_dir(&work);
         command.env("HOME", &work).env("LC_ALL", "C.UTF-8");
         if is_traced {
-            command.env("LD_PRELOAD", library()).env("FEEDLINE_TRACE", folder.join("trace"));
+            // Where other users can read it too.
+            let copy = folder.join("libfeedline_preload.so");
+            std::fs::copy(library(), &copy).unwrap();
+            command.env("LD_PRELOAD", copy).env("FEEDLINE_TRACE", folder.join("trace"));
         }
         run(&mut command)
     }

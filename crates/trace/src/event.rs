@@ -83,6 +83,28 @@ pub struct Event {
     pub extra: Option<u32>,
 }
 
+impl Event {
+    /// The numbers that it has, by the names that viewers show; those of a summary only for one.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = (&'static str, i64)> {
+        let signed = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
+        let calls = (self.kind == Kind::Summary).then_some(self.count);
+        let all = [
+            ("offset", self.offset),
+            ("size", self.size),
+            ("result", self.result),
+            ("errno", (self.errno != 0).then_some(i64::from(self.errno))),
+            ("arg", self.arg),
+            ("epoch", self.epoch),
+            ("step", self.step),
+            ("sample", self.sample),
+            ("count", signed(calls)),
+            ("shortest_ns", signed(self.shortest_ns)),
+            ("longest_ns", signed(self.longest_ns)),
+        ];
+        all.into_iter().filter_map(|(name, number)| Some((name, number?)))
+    }
+}
+
 /// Events that travel together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {

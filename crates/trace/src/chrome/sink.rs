@@ -174,26 +174,9 @@ fn arguments(out: &mut Vec<u8>, tables: &Tables, event: &Event) {
             json::text(out, tables.file(file));
         }
     }
-    let is_summary = event.kind == Kind::Summary;
-    let positive = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
-    let numbers = [
-        ("offset", event.offset),
-        ("size", event.size),
-        ("result", event.result),
-        ("errno", (event.errno != 0).then_some(i64::from(event.errno))),
-        ("arg", event.arg),
-        ("epoch", event.epoch),
-        ("step", event.step),
-        ("sample", event.sample),
-        ("count", positive(is_summary.then_some(event.count))),
-        ("shortest_ns", positive(event.shortest_ns)),
-        ("longest_ns", positive(event.longest_ns)),
-    ];
-    for (name, number) in numbers {
-        if let Some(number) = number {
-            key(out, name);
-            json::int(out, number);
-        }
+    for (name, number) in event.numbers() {
+        key(out, name);
+        json::int(out, number);
     }
 }
 

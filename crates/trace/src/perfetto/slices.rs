@@ -106,25 +106,8 @@ fn annotate(
             annotate_text(out, interned, name, tables.file(file));
         }
     }
-    let signed = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
-    let is_summary = event.kind == Kind::Summary;
-    let numbers = [
-        ("offset", event.offset),
-        ("size", event.size),
-        ("result", event.result),
-        ("errno", (event.errno != 0).then_some(i64::from(event.errno))),
-        ("arg", event.arg),
-        ("epoch", event.epoch),
-        ("step", event.step),
-        ("sample", event.sample),
-        ("calls", signed(is_summary.then_some(event.count))),
-        ("shortest_ns", signed(event.shortest_ns)),
-        ("longest_ns", signed(event.longest_ns)),
-    ];
-    for (name, number) in numbers {
-        if let Some(number) = number {
-            annotate_int(out, interned, name, number);
-        }
+    for (name, number) in event.numbers() {
+        annotate_int(out, interned, name, number);
     }
     if let Some(extra) = extra {
         annotate_json(out, interned, "extra", extra);
