@@ -18,7 +18,7 @@ fn processes() -> Vec<Process> {
         parent_pid: Some(1),
         rank,
         program: "/usr/bin/python3.11".into(),
-        arguments: vec!["python3".into(), "/work/train \"x\".py".into(), "-v".into()],
+        arguments: vec!["python3".into(), "/home/me/train \"x\".py".into(), "-v".into()],
         folder: "/work".into(),
         name: rank.is_none().then(|| "main \\ loop".into()),
         start_ns: START_NS - 1_000,
