@@ -42,25 +42,21 @@ if ((${#missing[@]})); then
     fi
 fi
 
-# Clients of S3, in an environment of their own.
-clients=(s3torchconnectorclient==1.5.0 s3dlio==0.10.0)
-if [[ ! -e $folder/s3/complete || $(<"$folder/s3/complete") != "${clients[*]}" ]]; then
-    echo "installing into $folder/s3: ${clients[*]}"
+# Packages in an environment of their own; installed again when the pins change.
+# usage: environment NAME PIN...
+environment() {
+    local place=$folder/$1
+    shift
+    if [[ -e $place/complete && $(<"$place/complete") == "$*" ]]; then return; fi
+    echo "installing into $place: $*"
     mkdir -p "$folder"
-    "$python" -m venv "$folder/s3"
-    "$folder/s3/bin/pip" --disable-pip-version-check --quiet install "${clients[@]}"
-    echo "${clients[*]}" >"$folder/s3/complete"
-fi
+    "$python" -m venv "$place"
+    "$place/bin/pip" --disable-pip-version-check --quiet install "$@"
+    echo "$*" >"$place/complete"
+}
 
-# A tracer, in an environment of its own.
-tracer=(dftracer==2.2.0 dftracer-utils==0.0.14 pydftracer==2.0.6)
-if [[ ! -e $folder/dftracer/complete || $(<"$folder/dftracer/complete") != "${tracer[*]}" ]]; then
-    echo "installing into $folder/dftracer: ${tracer[*]}"
-    mkdir -p "$folder"
-    "$python" -m venv "$folder/dftracer"
-    "$folder/dftracer/bin/pip" --disable-pip-version-check --quiet install "${tracer[@]}"
-    echo "${tracer[*]}" >"$folder/dftracer/complete"
-fi
+environment s3 s3torchconnectorclient==1.5.0 s3dlio==0.10.0
+environment dftracer dftracer==2.2.0 dftracer-utils==0.0.14 pydftracer==2.0.6
 
 wanted=$(printf '%s\n' "${pins[@]}" "${bare_pins[@]}")
 if [[ -e $venv/complete && $(<"$venv/complete") == "$wanted" ]]; then

@@ -226,24 +226,7 @@ pub(crate) fn opened(draft: &Draft, fd: c_int) {
 macro_rules! hooks {
     ($(fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?
         = $op:ident, $subject:expr, $fill:expr;)+) => {
-        #[allow(non_upper_case_globals, reason = "named as the functions that they lead to")]
-        mod real {
-            use crate::real::Real;
-            $(pub(super) static $name: Real = {
-                const NAME: &core::ffi::CStr =
-                    match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                        Ok(name) => name,
-                        Err(_) => panic!(),
-                    };
-                Real::new(NAME)
-            };)+
-            /// Looks all of them up.
-            pub(crate) fn resolve() {
-                for real in [$(&$name),+] {
-                    real.resolve();
-                }
-            }
-        }
+        $crate::real::named!(real: $($name)+);
         pub(crate) use real::resolve;
 
         $(

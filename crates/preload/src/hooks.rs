@@ -20,6 +20,7 @@ mod writes;
 pub(crate) fn resolve() {
     copies::resolve();
     descriptors::resolve();
+    descriptors::resolve_makers();
     directories::resolve();
     files::resolve();
     memory::resolve();

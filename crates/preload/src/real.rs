@@ -111,3 +111,28 @@ fn is_ours(place: *mut c_void) -> bool {
     };
     object_of(place) == object_of((is_ours as *const ()).cast())
 }
+
+/// A module of functions by their own names, and a way to look all of them up.
+macro_rules! named {
+    ($module:ident: $($name:ident)+) => {
+        #[allow(non_upper_case_globals, reason = "named as the functions that they lead to")]
+        mod $module {
+            use $crate::real::Real;
+            $(pub(super) static $name: Real = {
+                const NAME: &core::ffi::CStr =
+                    match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                        Ok(name) => name,
+                        Err(_) => panic!(),
+                    };
+                Real::new(NAME)
+            };)+
+            /// Looks all of them up.
+            pub(crate) fn resolve() {
+                for real in [$(&$name),+] {
+                    real.resolve();
+                }
+            }
+        }
+    };
+}
+pub(crate) use named;

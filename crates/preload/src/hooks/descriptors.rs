@@ -63,18 +63,8 @@ fn advised(draft: &mut Draft, offset: off_t, length: off_t, advice: c_int, resul
 /// New descriptors: `fn name(arguments) -> c_int => descriptors;`
 macro_rules! makers {
     ($(fn $name:ident($($arg:ident: $type:ty),*) => $made:expr;)+) => {
-        #[allow(non_upper_case_globals, reason = "named as the functions that they lead to")]
-        mod makers {
-            use super::Real;
-            $(pub(super) static $name: Real = {
-                const NAME: &core::ffi::CStr =
-                    match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                        Ok(name) => name,
-                        Err(_) => panic!(),
-                    };
-                Real::new(NAME)
-            };)+
-        }
+        $crate::real::named!(makers: $($name)+);
+        pub(crate) use makers::resolve as resolve_makers;
 
         $(
             /// As in the C library.
