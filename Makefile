@@ -12,12 +12,16 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 DEMO_DIR ?= $(CACHE)/demo
 FEEDLINE := $(CARGO_TARGET_DIR)/release/feedline
 
-.PHONY: help demo test test-torch fmt lint bench fuzz golden toolchain
+SQL := --locked --manifest-path crates/sql/Cargo.toml
+
+.PHONY: help demo sql test test-torch test-sql fmt lint bench fuzz golden toolchain
 
 help:
 	@echo "make demo        build Feedline, run a small job on local files, show the result"
+	@echo "make sql         build feedline-sql, SQL over traces, beside feedline (a first build takes long)"
 	@echo "make test        install what the tests need, run them all"
 	@echo "make test-torch  run the tests that need PyTorch alone (it takes 5.6 GB of disk)"
+	@echo "make test-sql    run the tests of feedline-sql alone (DataFusion and Ballista)"
 	@echo "make bench       measure Feedline beside its peers and the machine's limits (see bench/peers.sh)"
 	@echo "make fuzz        read a million damaged files of every format (FEEDLINE_FUZZ=N for another number)"
 	@echo "make golden      rewrite the recorded results that tests compare with; read the diff"
@@ -25,13 +29,24 @@ help:
 demo: toolchain
 	cargo build --release --locked --package feedline --package feedline-preload
 	mkdir -p "$(DEMO_DIR)"
-	@echo "+ feedline run unet3d_h100 --quick"
+	@rm -rf "$(DEMO_DIR)/run"
+	@echo "+ feedline run unet3d_h100 --quick --trace run"
 	@"$(FEEDLINE)" run unet3d_h100 --quick \
-	    --data "$(DEMO_DIR)/data" --out "$(DEMO_DIR)/result" --overwrite
+	    --data "$(DEMO_DIR)/data" --out "$(DEMO_DIR)/result" --overwrite --trace "$(DEMO_DIR)/run"
+	@echo
+	@echo "+ feedline analyze run --html report.html"
+	@"$(FEEDLINE)" analyze "$(DEMO_DIR)/run" --html "$(DEMO_DIR)/report.html" --overwrite
+	@echo "page        $(DEMO_DIR)/report.html"
 	@echo
 	@echo "+ feedline trace -- tar czf result.tgz result"
 	@cd "$(DEMO_DIR)" && "$(FEEDLINE)" trace -o trace --overwrite -- tar czf result.tgz result
 	@echo "The data (2 GiB) stays for the next demo; free it with: rm -r $(DEMO_DIR)"
+
+# DataFusion and Ballista are a workspace of their own, which nothing else builds.
+sql: toolchain
+	cargo build --release --locked --package feedline
+	cargo build --release $(SQL)
+	@echo "$(CARGO_TARGET_DIR)/release/feedline-sql"
 
 test: toolchain
 	@tests/run.sh
@@ -40,8 +55,12 @@ test: toolchain
 test-torch: toolchain
 	@tests/run.sh torch
 
+test-sql: toolchain
+	@tests/run.sh sql
+
 fmt: toolchain
 	cargo fmt --all --check
+	cargo fmt --manifest-path crates/sql/Cargo.toml --check
 
 lint: toolchain
 	cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -55,6 +74,7 @@ bench: toolchain
 	cargo build --release --locked --package feedline --package feedline-preload
 	cargo build --release --locked --package feedline-bench --examples
 	cargo build --release --locked --package feedline-s3-server --bins --examples
+	cargo build --release --locked --package feedline-trace --example large
 	@command -v python3 >/dev/null || { echo "error: no Python; bring it with: \
 	apt-get install -y python3" >&2; exit 2; }
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/compare.py

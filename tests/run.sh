@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
 # Runs every check and test and ends with the line "N passed, M failed".
 #
-# Five parts: formatting and lints, the Rust tests, the tests of a build with MPI under Open MPI's
-# mpirun, and the judges: NumPy, pandas, h5py, Pillow, pyarrow, TensorFlow, WebDataset, safetensors,
-# moto, boto3, WsgiDAV, Hydra, PyYAML, DFTracer's tools and Perfetto's classes in a Python environment of
-# their own, and Azurite from npm, which look at what the built program wrote and read; and PyTorch in
-# another one, which looks at checkpoints and is traced.
+# Six parts: formatting and lints, the Rust tests, the tests of a build with MPI under Open MPI's
+# mpirun, those of `crates/sql` (DataFusion and Ballista, a workspace of its own), and the judges: NumPy,
+# pandas, h5py, Pillow, pyarrow, TensorFlow, WebDataset, safetensors, moto, boto3, WsgiDAV, Hydra, PyYAML,
+# DFTracer's tools and Perfetto's classes in a Python environment of their own, Azurite from npm, and
+# Chromium, which look at what the built program wrote and read; and PyTorch in another one, which looks
+# at checkpoints and is traced.
 # Exit status 0 only if all of them ran and passed; an ignored or skipped test counts as failed. PyTorch
 # is so large that a machine may not have room for it: then its judges do not run, and the summary says
-# so. `tests/run.sh torch` runs them alone, and there it is a failure.
+# so. `tests/run.sh torch` runs them alone, and there it is a failure; `tests/run.sh sql` runs those of
+# `crates/sql` alone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 part=${1:-all}
-if [[ $part != all && $part != torch ]]; then
-    echo "error: no part \`$part\` of the tests; expected \`torch\`, or nothing for all of them" >&2
+if [[ $part != all && $part != torch && $part != sql ]]; then
+    echo "error: no part \`$part\` of the tests; expected \`torch\`, \`sql\`, or nothing for all of them" >&2
     exit 2
 fi
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/feedline
@@ -108,6 +110,17 @@ mpi_tests() {
     fi
 }
 
+# A workspace of its own, in the same target folder. Clippy runs as its compiler: `cargo clippy` would look
+# at DataFusion and Ballista once more, which takes minutes.
+sql_tests() {
+    local manifest=crates/sql/Cargo.toml
+    check "cargo fmt of sql" cargo fmt --manifest-path "$manifest" --check
+    rust_tests "sql tests" --manifest-path "$manifest"
+    check "clippy of sql" env RUSTC_WORKSPACE_WRAPPER=clippy-driver \
+        CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ \
+        cargo test --locked --no-run --manifest-path "$manifest"
+}
+
 makes_environments() {
     "${PYTHON:-python3}" -c 'import venv, ensurepip' 2>/dev/null
 }
@@ -190,7 +203,8 @@ azurite_environment() {
 # What the judges look at, all of it in one build so that no library is built twice.
 judged_programs() {
     cargo build --locked --package feedline --bin feedline \
-        --package feedline-checkpoint --example write --package feedline-trace --example known &&
+        --package feedline-checkpoint --example write --package feedline-trace --example known \
+        --package feedline-report --example sample_report &&
         cargo build --locked --package feedline-preload
 }
 
@@ -201,6 +215,7 @@ judge() {
     FEEDLINE_BIN=$CARGO_TARGET_DIR/debug/feedline \
         FEEDLINE_CHECKPOINT_WRITE=$CARGO_TARGET_DIR/debug/examples/write \
         FEEDLINE_TRACE_KNOWN=$CARGO_TARGET_DIR/debug/examples/known \
+        FEEDLINE_SAMPLE_REPORT=$CARGO_TARGET_DIR/debug/examples/sample_report \
         "$python" -m pytest -q -p no:cacheprovider -o tmp_path_retention_policy=failed \
         --junitxml="$report" "$folder" || true
     if [[ -s $report ]]; then
@@ -230,6 +245,11 @@ judge_tests() {
         failed=$((failed + 1))
         summary+=("Azurite: FAILED, not installed")
     fi
+    # The browser in which pages are looked at.
+    if ! packages chromium chromium-driver; then
+        failed=$((failed + 1))
+        summary+=("Chromium: FAILED, not installed")
+    fi
     if judges_environment && judged_programs; then
         PYTHONDONTWRITEBYTECODE=1 judge "judges" "$judges/bin/python" tests/judges
     else
@@ -258,16 +278,25 @@ torch_tests() {
     fi
 }
 
-if [[ $part == all ]]; then
+if [[ $part != torch ]]; then
     toolchain
+fi
+if [[ $part == all ]]; then
     check "cargo fmt" cargo fmt --all --check
     check "cargo clippy" cargo clippy --locked --workspace --all-targets -- -D warnings
     preload_packages || true
     rust_tests "rust tests" --workspace
     mpi_tests
+fi
+if [[ $part != torch ]]; then
+    sql_tests
+fi
+if [[ $part == all ]]; then
     judge_tests
 fi
-torch_tests
+if [[ $part != sql ]]; then
+    torch_tests
+fi
 
 echo
 printf '%s\n' "${summary[@]}"

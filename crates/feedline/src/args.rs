@@ -1,8 +1,14 @@
 //! The command line.
 
+mod analysis;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+
+pub(crate) use analysis::{
+    AnalyzeArgs, DiffArgs, ExportFormat, MergeArgs, OutputArgs, ReadArgs, SqlArgs,
+};
 
 /// Is my training fed, and if not, who is starving it?
 #[derive(Debug, Parser)]
@@ -19,6 +25,14 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run a program and record every file call of every process of it
     Trace(TraceArgs),
+    /// Say who starved a training, in seconds, with proof: from a trace of it
+    Analyze(AnalyzeArgs),
+    /// Join the parts of an analysis that `analyze --shard` wrote
+    Merge(MergeArgs),
+    /// Compare two runs: what changed, by how much, and what it is due to
+    Diff(DiffArgs),
+    /// Ask a trace anything, in SQL
+    Sql(SqlArgs),
     /// Check every file of a data set against its manifest: that it is there, its size, its content
     Verify(VerifyArgs),
     /// Say how many accelerators this client could feed if its storage were infinitely fast

@@ -66,14 +66,14 @@ pub(crate) fn main(args: &ConvertArgs) -> anyhow::Result<u8> {
 }
 
 /// A trace that is read, whatever its format.
-enum Input {
+pub(crate) enum Input {
     Dftracer(Box<DftracerSource>),
     Chrome(Box<ChromeSource>),
     Folder(Box<Folder>, Intake),
 }
 
 impl Input {
-    fn open(found: &Found) -> anyhow::Result<Self> {
+    pub(crate) fn open(found: &Found) -> anyhow::Result<Self> {
         Ok(match found {
             Found::Dftracer(paths) => {
                 Self::Dftracer(Box::new(DftracerSource::open(paths.clone())?))

@@ -3,6 +3,7 @@
 //!
 //! Started under the name `dlio_benchmark` (a link to the binary) it is DLIO: see [`dlio`].
 
+mod analyze;
 mod args;
 mod ceiling;
 mod convert;
@@ -16,13 +17,16 @@ mod place;
 mod plan_checkpoint;
 mod progress;
 mod quick;
+mod reading;
 mod request;
 mod require;
 mod run;
 mod show;
 mod signals;
+mod sql;
 mod trace;
 mod tracing;
+mod verdict_lane;
 mod verify;
 
 use std::ffi::OsStr;
@@ -72,6 +76,10 @@ fn main() -> ExitCode {
         )),
         // Only with something between `feedline` and `trace`, which there is not.
         Command::Trace(args) => trace::main(&args),
+        Command::Analyze(args) => analyze::main(&args),
+        Command::Merge(args) => analyze::merge(&args),
+        Command::Diff(args) => analyze::diff(&args),
+        Command::Sql(args) => sql::main(&args),
         Command::Verify(verify) => verify::main(&verify),
         Command::Convert(args) => convert::main(&args),
         Command::Ceiling(args) => ceiling::main(&args),

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::CommandFactory as _;
 use feedline_bench::explain;
-use feedline_report::{Style, screen};
+use feedline_report::{Style, definitions, screen};
 use feedline_workload::presets;
 use serde_json::json;
 
@@ -29,6 +29,9 @@ pub(crate) fn workloads(name: Option<&str>) -> anyhow::Result<u8> {
 pub(crate) fn explain(metric: Option<&str>) -> anyhow::Result<u8> {
     let text = match metric {
         None => feedline_report::explain::index(style()),
+        Some(name) if definitions::definition(name).is_some() => {
+            definitions::page(name, style()).unwrap_or_default()
+        }
         Some(name) => {
             let found = explain::explain(name).ok_or_else(|| {
                 let message = format!("no metric is called `{name}`");

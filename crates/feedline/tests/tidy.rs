@@ -31,15 +31,24 @@ fn allowed() -> BTreeMap<String, BTreeSet<String>> {
         .collect()
 }
 
+/// The packages of the workspace, and of `crates/sql`, which is one of its own.
+fn packages() -> Vec<Value> {
+    let folders = [root(), root().join("crates/sql")];
+    let packages = folders.iter().flat_map(|folder| {
+        let output = Command::new(env!("CARGO"))
+            .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+        metadata["packages"].as_array().unwrap().clone()
+    });
+    packages.collect()
+}
+
 /// Crate -> crates it uses; what only its tests use is left out.
 fn used() -> BTreeMap<String, BTreeSet<String>> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
-        .current_dir(root())
-        .output()
-        .unwrap();
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let packages = metadata["packages"].as_array().unwrap();
+    let packages = packages();
     let own: BTreeSet<_> = packages.iter().map(|p| p["name"].as_str().unwrap()).collect();
     packages
         .iter()

@@ -36,7 +36,7 @@ pub(crate) fn lines(split: &Split, ranks: u32, style: Style) -> Vec<String> {
 }
 
 /// A bar of that share of `room` columns.
-fn bar(share: f64, room: usize) -> String {
+pub(crate) fn bar(share: f64, room: usize) -> String {
     if share < LEAST_SHARE || room == 0 {
         return String::new();
     }

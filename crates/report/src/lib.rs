@@ -1,5 +1,6 @@
 //! What a person sees: the screen at the end of a run, the plan of a dry run, the list of
-//! workloads, the explanation of a metric, the result of a check.
+//! workloads, the explanation of a metric, the result of a check, the analysis of a trace as a screen
+//! and as a page.
 //!
 //! Pure: values come in, text goes out. Every text ends with a newline, and its lines end without
 //! blanks. Nothing here prints, reads a clock or asks the terminal: width and colour come in as
@@ -17,13 +18,21 @@ mod shown;
 
 pub mod screen;
 
+pub mod analysis;
+pub mod definitions;
+pub mod html;
+
 pub mod ceiling;
 pub mod checkpoint_plan;
+pub mod diff;
 pub mod explain;
+pub mod export;
 pub mod plan;
 pub mod trace;
 pub mod verify;
 pub mod workloads;
 
+pub use analysis::analysis_screen;
+pub use html::html_report;
 pub use shown::Shown;
 pub use style::Style;

@@ -6,13 +6,20 @@
 mod chunk;
 mod directory;
 mod hash;
+mod join;
+mod members;
 mod pieces;
 mod record;
 mod sink;
 mod source;
+mod stretch;
+mod swift;
 
 pub use chunk::{BadLine, Chunk, Item, Metadata, Named, RawEvent, Wanted};
 pub use hash::{Hash, hash_of};
-pub(crate) use pieces::Pieces;
+pub use join::{Joiner, Naming};
+pub use members::{Member, Next, member_starts, read_member};
+pub use pieces::Pieces;
 pub use sink::{DftracerSink, Dialect, TimeUnit};
 pub use source::DftracerSource;
+pub use stretch::Stretch;

@@ -1,9 +1,11 @@
 //! The folder in which a trace is kept: tables in Parquet, so that any tool can read them, in parts that
 //! several processes write at once. `docs/trace-format.md` describes it for its readers.
 
+mod blocks;
 mod claim;
 mod column;
 mod cursor;
+mod decode;
 mod encode;
 mod error;
 mod event_columns;
@@ -12,9 +14,10 @@ mod schema;
 mod table_file;
 mod writer;
 
+pub use blocks::{ABSENT, Block, BlockFacts, Blocks, Column};
 pub use error::FolderError;
 pub use reader::Folder;
-pub use schema::VERSION;
+pub use schema::{ColumnFacts, VERSION, columns_of};
 pub use writer::{FolderWriter, Written};
 
 pub(crate) use claim::{Claim, WRITERS, numbers};

@@ -30,9 +30,13 @@ mod recognise;
 pub use drain::{DrainReport, Drainer};
 pub use event::{Batch, Event, Kind};
 pub use flow::{Sink, Source, pour};
-pub use folder::{Folder, FolderError, FolderWriter, VERSION, Written};
+pub use folder::{
+    ABSENT, Block, BlockFacts, Blocks, Column, ColumnFacts, Folder, FolderError, FolderWriter,
+    VERSION, Written, columns_of,
+};
 pub use pickup::{Recovered, recover};
 pub use process::{End, Process};
+pub use quick::{Quick, QuickMap};
 pub use recognise::{Found, recognise};
 pub use tables::Tables;
 pub use trouble::{ConvertError, Damage, Intake};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::dialect::Pieces;
+use crate::dialect::{Pieces, Stretch};
 use crate::drain::SEGMENTS;
 use crate::trouble::ConvertError;
 
@@ -40,7 +40,7 @@ pub fn recognise(path: &Path) -> Result<Found, ConvertError> {
     if is_named_pfw(path) {
         return Ok(Found::Dftracer(vec![path.to_owned()]));
     }
-    let mut pieces = Pieces::open(path).map_err(read_error)?;
+    let mut pieces = Pieces::open(&Stretch::of(path)).map_err(read_error)?;
     let bytes = pieces.next_bytes().map_err(read_error)?.unwrap_or(&[]);
     // Packets of Perfetto are field 1 of a message, which looks like an empty line; the size of the
     // first packet may look like a brace.

@@ -31,6 +31,21 @@ impl Strings {
     }
 }
 
+impl Strings {
+    fn rename(&mut self, row: u32, text: &str) -> bool {
+        let Some(known) = self.rows.get_mut(row as usize) else { return false };
+        match self.numbers.get(text) {
+            Some(other) => *other == row,
+            None => {
+                self.numbers.remove(known);
+                text.clone_into(known);
+                self.numbers.insert(text.to_owned(), row);
+                true
+            }
+        }
+    }
+}
+
 impl Tables {
     /// The row of a name; a new one if it was not seen before.
     pub fn name_row(&mut self, name: &str) -> u32 {
@@ -40,6 +55,12 @@ impl Tables {
     /// The row of a file; a new one if it was not seen before.
     pub fn file_row(&mut self, path: &str) -> u32 {
         self.files.row(path)
+    }
+
+    /// Gives a file that has a row a name, or another one. False, and nothing is changed, if another row has
+    /// that name.
+    pub fn name_file(&mut self, row: u32, path: &str) -> bool {
+        self.files.rename(row, path)
     }
 
     /// The name of a row.

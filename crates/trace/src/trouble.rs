@@ -1,7 +1,8 @@
 //! What can go wrong with files of other tools, and what was wrong with them but did not matter.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a conversion stopped.
 #[derive(Debug, thiserror::Error)]
@@ -71,10 +72,16 @@ pub struct Intake {
     pub events: u64,
     /// Lines, or records, that were no event and were left out.
     pub bad_lines: u64,
+    /// How many there are of every reason.
+    pub bad_reasons: BTreeMap<&'static str, u64>,
     /// Where the first of them are.
     pub first_bad: Vec<Damage>,
     /// Files, or gzip members of them, that end too early or are damaged.
     pub damaged_files: u64,
+    /// The first of these files.
+    pub first_damaged: Vec<PathBuf>,
+    /// Lines of DFTracer that are no metadata, as its own tools count them.
+    pub records: u64,
     /// Lines that are not UTF-8; what is not, was replaced.
     pub not_utf8: u64,
     /// Events whose file is known by its hash only.
@@ -90,9 +97,27 @@ const NAMED: usize = 10;
 
 impl Intake {
     pub(crate) fn bad(&mut self, damage: impl FnOnce() -> Damage) {
+        let damage = damage();
         self.bad_lines += 1;
+        *self.bad_reasons.entry(damage.reason).or_default() += 1;
         if self.first_bad.len() < NAMED {
-            self.first_bad.push(damage());
+            self.first_bad.push(damage);
+        }
+    }
+
+    /// Records that are too long to be looked at.
+    pub(crate) fn too_long(&mut self, records: u64) {
+        if records > 0 {
+            self.bad_lines += records;
+            *self.bad_reasons.entry("is too long").or_default() += records;
+        }
+    }
+
+    pub(crate) fn damaged(&mut self, path: &Path) {
+        if self.first_damaged.len() < NAMED
+            && self.first_damaged.last().is_none_or(|last| last != path)
+        {
+            self.first_damaged.push(path.to_owned());
         }
     }
 }

@@ -5,6 +5,7 @@
 //! The groups `disk` and `checkpoint*` need a Linux on which `unshare` may make a user namespace; so do
 //! `mpi`, `checkpoint_mpi` and `hosts`, which also need Open MPI and are there only in a build with MPI.
 
+mod analyze;
 mod bad_input;
 mod bed;
 mod checkpoint_crashes;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::dialect::Pieces;
+use crate::dialect::{Pieces, Stretch};
 
 /// A record longer than this is none.
 const RECORD_LIMIT: usize = 16 << 20;
@@ -31,7 +31,7 @@ pub(crate) struct Records {
 impl Records {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
-            pieces: Pieces::open(path)?,
+            pieces: Pieces::open(&Stretch::of(path))?,
             piece: Vec::new(),
             at: 0,
             depth: 0,

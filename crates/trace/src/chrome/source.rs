@@ -328,8 +328,11 @@ impl Source for ChromeSource {
                 Ok(Some(bytes)) => serde_json::from_slice::<Map<String, Value>>(bytes),
                 Ok(None) => {
                     self.is_at_end = true;
-                    self.intake.damaged_files += u64::from(self.records.is_cut());
-                    self.intake.bad_lines += self.records.too_long;
+                    if self.records.is_cut() {
+                        self.intake.damaged_files += 1;
+                        self.intake.damaged(&self.path);
+                    }
+                    self.intake.too_long(self.records.too_long);
                     self.close(tables, batch);
                     break;
                 }

@@ -10,6 +10,7 @@ use feedline_recorder::Facts;
 
 use crate::dialect::hash::Hash;
 use crate::dialect::record::{Arg, Line, Phase, Scanned, is_about_others};
+use crate::dialect::swift::Recent;
 use crate::event::{Event, Kind};
 use crate::json;
 use crate::layout::{Field, Layout, facts_of, kind_named, usual_kind};
@@ -92,6 +93,9 @@ pub struct BadLine {
 pub enum Wanted {
     /// All.
     Everything,
+    /// All, but of events only what has a field of its own: no [`Chunk::extras`] and no strings by hash, but
+    /// for the library's first and last events.
+    Rows,
     /// Those about other lines. The others are not looked at.
     Metadata,
 }
@@ -111,8 +115,14 @@ pub struct Chunk {
     pub lines: u64,
     /// Lines that are not UTF-8.
     pub not_utf8: u64,
+    /// Lines that are no metadata and were understood.
+    pub records: u64,
+    is_lean: bool,
     words: Words,
     facts: Vec<Option<&'static Facts>>,
+    /// How calls of every word carry their fields.
+    layouts: Vec<Layout>,
+    pub(crate) recent: Recent,
 }
 
 impl Chunk {
@@ -123,7 +133,7 @@ impl Chunk {
 
     /// Reads whole lines; the last one may lack its end.
     pub fn parse(bytes: &[u8], wanted: Wanted) -> Self {
-        let mut chunk = Self::default();
+        let mut chunk = Self { is_lean: wanted == Wanted::Rows, ..Self::default() };
         match std::str::from_utf8(bytes) {
             Ok(text) => chunk.lines(text, wanted),
             Err(_) => {
@@ -147,7 +157,8 @@ impl Chunk {
             let line =
                 rest[..end].trim_start_matches(|c: char| c.is_whitespace() || c == '[' || c == ']');
             rest = rest.get(end + 1..).unwrap_or("");
-            if !line.is_empty() {
+            let is_done = line.is_empty() || (self.is_lean && self.swift(line));
+            if !is_done {
                 self.line(&mut record, line, wanted);
             }
             self.lines += 1;
@@ -207,7 +218,7 @@ impl Chunk {
             count: 1,
             ..Event::default()
         };
-        let raw = RawEvent {
+        let mut raw = RawEvent {
             event,
             pid,
             host: Named::Not,
@@ -215,20 +226,24 @@ impl Chunk {
             hashes: (0, 0),
             extra: None,
         };
+        self.records += 1;
         if kind == Kind::Counter {
-            self.counters(line, raw);
+            self.counters(line, &mut raw);
         } else {
-            self.event(line, raw);
+            self.event(line, &mut raw);
         }
         Ok(())
     }
 
-    fn event(&mut self, line: &Line, mut raw: RawEvent) {
-        let layout = Layout::of(self.facts[raw.event.name as usize], raw.event.kind);
+    fn event(&mut self, line: &Line, raw: &mut RawEvent) {
+        let layout = self.layout(raw.event.name, raw.event.kind);
         let first_hash = to_u32(self.hashes.len());
         let mut extra = Vec::new();
         for (key, value) in &line.args {
-            if self.place(&mut raw, key, value) || fold(&mut raw.event, &layout, key, value) {
+            if self.place(raw, key, value) || fold(&mut raw.event, &layout, key, value) {
+                continue;
+            }
+            if self.is_lean && raw.event.kind != Kind::Instant {
                 continue;
             }
             member(&mut extra, key, value);
@@ -238,7 +253,7 @@ impl Chunk {
         }
         raw.hashes = (first_hash, to_u32(self.hashes.len()));
         raw.extra = self.keep(extra);
-        self.items.push(Item::Event(raw));
+        self.items.push(Item::Event(*raw));
     }
 
     /// Takes what says where: host, file, other strings.
@@ -254,6 +269,10 @@ impl Chunk {
             // Nesting that was counted over all threads of a process says nothing.
             "level" | "p_idx" | "feedline" => {}
             _ if key.ends_with("_hash") || (key == "cwd" && raw.event.kind == Kind::Instant) => {
+                let is_file = matches!(key, "pathname_hash" | "path_hash");
+                if self.is_lean && !is_file && raw.event.kind != Kind::Instant {
+                    return true;
+                }
                 let Named::Hash(hash) = named(value) else { return false };
                 let word = self.word(key);
                 self.hashes.push((word, hash));
@@ -264,15 +283,16 @@ impl Chunk {
     }
 
     /// One event a series.
-    fn counters(&mut self, line: &Line, mut raw: RawEvent) {
+    fn counters(&mut self, line: &Line, raw: &mut RawEvent) {
         let mut extra = Vec::new();
         let mut series = Vec::new();
         for (key, value) in &line.args {
-            if self.place(&mut raw, key, value) {
+            if self.place(raw, key, value) {
                 continue;
             }
             match value.float() {
                 Some(number) if number.is_finite() => series.push((key, number)),
+                _ if self.is_lean => {}
                 _ => member(&mut extra, key, value),
             }
         }
@@ -285,7 +305,7 @@ impl Chunk {
             };
             raw.event.name = self.word(&name);
             raw.event.value = Some(number);
-            self.items.push(Item::Event(raw));
+            self.items.push(Item::Event(*raw));
             raw.extra = None;
         }
     }
@@ -335,10 +355,20 @@ impl Chunk {
         Some(to_u32(self.extras.len() - 1))
     }
 
-    fn word(&mut self, text: &str) -> u32 {
+    /// How an event of a name and kind carries its fields.
+    pub(crate) fn layout(&self, name: u32, kind: Kind) -> Layout {
+        match kind {
+            Kind::Call | Kind::Summary => self.layouts[name as usize],
+            Kind::Span | Kind::Counter | Kind::Instant => Layout::of(None, kind),
+        }
+    }
+
+    pub(crate) fn word(&mut self, text: &str) -> u32 {
         let (number, is_new) = self.words.number(text);
         if is_new {
-            self.facts.push(facts_of(text));
+            let facts = facts_of(text);
+            self.facts.push(facts);
+            self.layouts.push(Layout::of(facts, Kind::Call));
         }
         number
     }
@@ -385,6 +415,11 @@ fn fold(event: &mut Event, layout: &Layout, key: &str, value: &Arg) -> bool {
     if event.kind == Kind::Summary && fold_summary(event, layout, key, number) {
         return true;
     }
+    fold_number(event, layout, key, number)
+}
+
+/// Puts a number into the field of an argument; false if it has none, or it is taken.
+pub(crate) fn fold_number(event: &mut Event, layout: &Layout, key: &str, number: i64) -> bool {
     let Some(field) = layout.field(key) else { return false };
     let place = match field {
         Field::Size => &mut event.size,

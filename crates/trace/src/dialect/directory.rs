@@ -16,7 +16,7 @@ pub(crate) enum Use {
 }
 
 /// A file of the input and a process in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub(crate) file: u32,
     pub(crate) pid: u32,
@@ -51,7 +51,7 @@ impl Directory {
         }
     }
 
-    fn learn(&mut self, place: Place, metadata: &Metadata) {
+    pub(crate) fn learn(&mut self, place: Place, metadata: &Metadata) {
         let (Some(key), text) = (&metadata.key, metadata.text.as_deref().unwrap_or("")) else {
             return;
         };

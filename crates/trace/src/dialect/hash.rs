@@ -18,8 +18,7 @@ impl Hash {
     /// The hash of a text in a record.
     pub fn from_text(text: &str) -> Self {
         if text.len() == 16
-            && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-            && let Ok(number) = u64::from_str_radix(text, 16)
+            && let Some(number) = hex(text.as_bytes())
         {
             return Self::Hex(number);
         }
@@ -30,6 +29,18 @@ impl Hash {
     pub fn is_global(self) -> bool {
         !matches!(self, Self::Number(number) if number < DIGESTS_FROM)
     }
+}
+
+/// Hex digits in lower case.
+fn hex(digits: &[u8]) -> Option<u64> {
+    digits.iter().try_fold(0, |number: u64, digit| {
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return None,
+        };
+        Some(number << 4 | u64::from(value))
+    })
 }
 
 fn fnv(bytes: &[u8]) -> u64 {

@@ -3,46 +3,48 @@
 //! A gzip file may have many members, as DFTracer's have. One that is cut off gives what stands before
 //! the cut, and one that is damaged is left for the next member: each begins at the start of a line.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
 
 use flate2::bufread::GzDecoder;
 
+use crate::dialect::stretch::{Region, Stretch};
+
 /// Text of a piece; the last line of a piece may make it longer.
-const PIECE_BYTES: usize = 1 << 20;
+pub(crate) const PIECE_BYTES: usize = 1 << 20;
 /// A line that is longer than this is no record of anything.
-const LINE_LIMIT: usize = 64 << 20;
-const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+pub(crate) const LINE_LIMIT: usize = 64 << 20;
+pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
 /// A file, piece by piece.
-pub(crate) struct Pieces {
+pub struct Pieces {
     text: Text,
     /// What was read; from `given` on it was not handed out.
     buffer: Vec<u8>,
     given: usize,
     is_at_end: bool,
     /// Damaged places of the compressed file.
-    pub(crate) damaged: u64,
+    pub damaged: u64,
 }
 
 enum Text {
-    Plain(BufReader<File>),
+    Plain(BufReader<Region>),
     /// A gzip member, and where it begins.
-    Member(Box<GzDecoder<BufReader<File>>>, u64),
+    Member(Box<GzDecoder<BufReader<Region>>>, u64),
     End,
 }
 
 impl Pieces {
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let mut file = BufReader::with_capacity(1 << 18, File::open(path)?);
+    /// Opens a file, compressed or not.
+    pub fn open(stretch: &Stretch) -> io::Result<Self> {
+        let mut file = BufReader::with_capacity(1 << 18, stretch.open()?);
         let is_gzip = file.fill_buf()?.starts_with(&MAGIC[..2]);
         let text = if is_gzip { member(file)? } else { Text::Plain(file) };
         Ok(Self { text, buffer: Vec::new(), given: 0, is_at_end: false, damaged: 0 })
     }
 
     /// The next whole lines, none at the end.
-    pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+    #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend")]
+    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
         self.buffer.drain(..self.given);
         self.given = 0;
         let mut end = None;
@@ -57,6 +59,15 @@ impl Pieces {
         }
         self.given = if self.is_at_end { self.buffer.len() } else { end.unwrap_or(0) };
         Ok((self.given > 0).then(|| &self.buffer[..self.given]))
+    }
+
+    /// How much of the file was read.
+    pub fn position(&mut self) -> u64 {
+        match &mut self.text {
+            Text::Plain(file) => file.stream_position().unwrap_or(0),
+            Text::Member(decoder, _) => decoder.get_mut().stream_position().unwrap_or(0),
+            Text::End => u64::MAX,
+        }
     }
 
     /// The next bytes, wherever lines end.
@@ -140,19 +151,19 @@ impl Pieces {
     }
 }
 
-fn is_of_gzip(error: &io::Error) -> bool {
+pub(crate) fn is_of_gzip(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     matches!(error.kind(), InvalidInput | InvalidData | UnexpectedEof)
 }
 
-fn member(mut file: BufReader<File>) -> io::Result<Text> {
+fn member(mut file: BufReader<Region>) -> io::Result<Text> {
     let start = file.stream_position()?;
     Ok(Text::Member(Box::new(GzDecoder::new(file)), start))
 }
 
 /// Goes to what follows a member: another one, or the end. Zeros in between are padding, anything else
 /// is damage.
-fn following(mut file: BufReader<File>) -> io::Result<(Text, bool)> {
+fn following(mut file: BufReader<Region>) -> io::Result<(Text, bool)> {
     loop {
         let bytes = file.fill_buf()?;
         match bytes.iter().position(|byte| *byte != 0) {
@@ -172,7 +183,7 @@ fn following(mut file: BufReader<File>) -> io::Result<(Text, bool)> {
 
 /// Goes to the next place that begins like a member. At the end of the buffer a part of the beginning
 /// is enough; if it is none after all, the decoder says so and the search goes on.
-fn next_member(mut file: BufReader<File>) -> io::Result<Text> {
+fn next_member(mut file: BufReader<Region>) -> io::Result<Text> {
     loop {
         let bytes = file.fill_buf()?;
         if bytes.is_empty() {

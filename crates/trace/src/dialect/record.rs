@@ -8,6 +8,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+/// What is wrong with a line that is not complete.
+pub(crate) const CUT_OFF: &str = "ends too early";
+
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -188,7 +191,7 @@ impl<'a> Line<'a> {
     pub(crate) fn parse(&mut self, text: &str) -> Result<(), &'static str> {
         self.clear();
         let value: Value = serde_json::from_str(text.trim_end_matches(is_after_record))
-            .map_err(|error| if error.is_eof() { "ends too early" } else { "is not JSON" })?;
+            .map_err(|error| if error.is_eof() { CUT_OFF } else { "is not JSON" })?;
         let Value::Object(members) = value else { return Err("is not a JSON object") };
         for (key, value) in members {
             match (key.as_str(), value) {
@@ -370,7 +373,7 @@ mod tests {
             assert_eq!(line.phase, Phase::Complete);
         }
         let mut line = Line::new();
-        assert_eq!(line.parse(r#"{"name":"a","ph":1"#), Err("ends too early"));
+        assert_eq!(line.parse(r#"{"name":"a","ph":1"#), Err(CUT_OFF));
         assert_eq!(line.parse(r#"{"name":"a""b"}"#), Err("is not JSON"));
         assert_eq!(line.parse("7"), Err("is not a JSON object"));
         assert_eq!(line.parse("{}"), Err("is no record of a trace"));

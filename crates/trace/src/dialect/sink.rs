@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::civil::asctime;
 use crate::dialect::chunk::ELEMENT;
 use crate::dialect::hash::hash_of;
-use crate::dialect::source::UNNAMED;
+use crate::dialect::join::UNNAMED;
 use crate::event::{Batch, Event, Kind};
 use crate::flow::Sink;
 use crate::json;

@@ -3,17 +3,22 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use parquet::basic::Type as Physical;
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::FileReader as _;
 use parquet::file::serialized_reader::SerializedFileReader;
 
 use super::error::{At as _, FolderError};
 use super::schema::{Column, Table, Type, VERSION};
 use super::table_file::{CHECKSUMS_KEY, VERSION_KEY};
+
+/// Columns of a table, and where they are in a file.
+pub(crate) type Places = Vec<(Column, Option<usize>)>;
 
 /// A file of a table.
 pub(crate) struct TableReader {
@@ -22,7 +27,9 @@ pub(crate) struct TableReader {
     /// The same file, for checksums.
     bytes: File,
     /// The table's columns and where they are in the file.
-    places: Vec<(Column, Option<usize>)>,
+    places: Places,
+    /// Checksums of columns, a line a row group.
+    checksums: Vec<Box<str>>,
 }
 
 impl TableReader {
@@ -56,7 +63,9 @@ impl TableReader {
             }
             places.push((*column, place));
         }
-        let reader = Self { path: path.to_owned(), file, bytes, places };
+        let mut reader = Self { path: path.to_owned(), file, bytes, places, checksums: Vec::new() };
+        let checksums = reader.fact(CHECKSUMS_KEY).unwrap_or_default();
+        reader.checksums = checksums.lines().map(Box::from).collect();
         reader.check_groups().at(path)?;
         let version = reader.fact(VERSION_KEY).and_then(|text| text.parse::<u32>().ok());
         match version {
@@ -71,6 +80,11 @@ impl TableReader {
     pub(crate) fn fact(&self, key: &str) -> Option<&str> {
         let facts = self.file.metadata().file_metadata().key_value_metadata()?;
         facts.iter().find(|fact| fact.key == key)?.value.as_deref()
+    }
+
+    /// What the file says at its end, where the table's columns are, and their checksums.
+    pub(crate) fn into_parts(self) -> (Arc<ParquetMetaData>, Places, Vec<Box<str>>) {
+        (Arc::new(self.file.metadata().clone()), self.places, self.checksums)
     }
 
     /// How many row groups there are.
@@ -120,7 +134,7 @@ impl TableReader {
     /// Compares a column of a row group with its checksum, if the file has one: the `parquet` crate is
     /// not made to stand every damage.
     fn check(&self, group: usize, place: usize) -> Result<(), ParquetError> {
-        let line = self.fact(CHECKSUMS_KEY).and_then(|text| text.lines().nth(group));
+        let line = self.checksums.get(group);
         let digits = line.and_then(|line| line.get(place * 8..place * 8 + 8));
         let Some(expected) = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) else {
             return Ok(());

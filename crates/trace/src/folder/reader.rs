@@ -148,10 +148,10 @@ fn assign_ids(cursor: &Cursor, ids: &Ids, batch: &mut Batch) -> Result<(), &'sta
     for (row, id) in cursor.numbers() {
         let event = &mut batch.events[row];
         if cursor.column.name == "process" {
-            let process = ids.row(id, |writer| &writer.processes);
+            let process = ids.row(id, processes_of);
             event.process = process.ok_or("a process that no table has")?;
         } else {
-            let file = ids.row(id, |writer| &writer.files).ok_or("a file that no table has")?;
+            let file = ids.row(id, files_of).ok_or("a file that no table has")?;
             *(if is_other { &mut event.other_file } else { &mut event.file }) = Some(file);
         }
     }
@@ -250,18 +250,26 @@ impl RowCache {
 
 /// From ids of a folder to rows of tables in memory.
 #[derive(Debug, Default)]
-struct Ids {
+pub(crate) struct Ids {
     writers: HashMap<u32, WriterRows>,
 }
 
 #[derive(Debug, Default)]
-struct WriterRows {
+pub(crate) struct WriterRows {
     files: Vec<Option<u32>>,
     processes: Vec<Option<u32>>,
 }
 
+pub(crate) fn files_of(writer: &WriterRows) -> &Vec<Option<u32>> {
+    &writer.files
+}
+
+pub(crate) fn processes_of(writer: &WriterRows) -> &Vec<Option<u32>> {
+    &writer.processes
+}
+
 impl Ids {
-    fn load(dir: &Path, tables: &mut Tables) -> Result<Self, FolderError> {
+    pub(crate) fn load(dir: &Path, tables: &mut Tables) -> Result<Self, FolderError> {
         let mut ids = Self::default();
         for (_, _, path) in parts(dir, FILES)? {
             read_files(&path, &mut |id, text| {
@@ -277,12 +285,16 @@ impl Ids {
             })?;
         }
         for (row, parent) in parents {
-            let parent = ids.row(parent, |writer| &writer.processes);
+            let parent = ids.row(parent, processes_of);
             if let Some(process) = tables.processes.get_mut(row as usize) {
                 process.parent = parent;
             }
         }
         Ok(ids)
+    }
+
+    pub(crate) fn writer(&self, number: u32) -> Option<&WriterRows> {
+        self.writers.get(&number)
     }
 
     #[inline]
@@ -304,7 +316,7 @@ impl Ids {
     }
 }
 
-fn split(id: i64) -> (u32, usize) {
+pub(crate) fn split(id: i64) -> (u32, usize) {
     ((id >> 32) as u32, (id & 0xffff_ffff) as usize)
 }
 

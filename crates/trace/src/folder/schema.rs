@@ -151,6 +151,29 @@ pub(crate) const PROCESSES: Table = Table {
 /// All tables.
 pub(crate) const TABLES: [Table; 3] = [EVENTS, FILES, PROCESSES];
 
+/// A column of a table, for those who read a trace with another library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnFacts {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type, as `docs/trace-format.md` calls it: `int64`, `timestamp[ns, UTC]`.
+    pub type_name: &'static str,
+    /// Whether it may be null.
+    pub is_optional: bool,
+}
+
+/// The columns of a table of trace folders: `events`, `files` or `processes`. Others have none.
+pub fn columns_of(table: &str) -> Vec<ColumnFacts> {
+    let columns =
+        TABLES.into_iter().filter(|found| found.name == table).flat_map(|found| found.columns);
+    let facts = columns.map(|column| ColumnFacts {
+        name: column.name,
+        type_name: column.kind.name(),
+        is_optional: column.is_optional,
+    });
+    facts.collect()
+}
+
 impl Table {
     /// The table in Parquet's terms.
     pub(crate) fn schema(&self) -> SchemaDescPtr {

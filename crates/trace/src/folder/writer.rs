@@ -136,8 +136,9 @@ impl FolderWriter {
         self.written
     }
 
-    /// Takes events, which get their name with the next [`Self::commit`].
-    pub(crate) fn append(&mut self, tables: &Tables, batch: &Batch) -> Result<(), FolderError> {
+    /// Takes events, which get their name when the writer is [finished](Sink::finish) at the latest; until then
+    /// files of the tables may get other names.
+    pub fn append(&mut self, tables: &Tables, batch: &Batch) -> Result<(), FolderError> {
         let mut events = batch.events.as_slice();
         while !events.is_empty() {
             let room = GROUP - self.columns.rows();

@@ -1,0 +1,367 @@
+//! What an event is about: the layer of the stack that it belongs to, and what a wait for it is called.
+//!
+//! Known by category and name alone. The words are those of DLIO, DFTracer, Feedline's own runs and of
+//! PyTorch; categories compare without case, as other analyzers do.
+
+use feedline_recorder::{Class, OPS};
+use feedline_trace::Kind;
+use serde::{Deserialize, Serialize};
+
+/// How many layers there are.
+pub const LAYERS: usize = Layer::ALL.len();
+/// How many causes there are.
+pub const CAUSES: usize = Cause::ALL.len();
+
+/// A layer of the stack, from the top down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum Layer {
+    /// The whole program, as it says itself.
+    App,
+    /// Epochs, blocks, training and evaluation.
+    Pipeline,
+    /// The consumer waits for its next batch.
+    Fetch,
+    /// The accelerator's work.
+    Compute,
+    /// Collectives.
+    Communication,
+    /// Copies to and from the accelerator.
+    Device,
+    /// Saving and loading checkpoints.
+    Checkpoint,
+    /// A worker's work on a batch.
+    Batch,
+    /// A worker's work on a sample.
+    Sample,
+    /// Reading and decoding of a sample's format.
+    Decode,
+    /// Preprocessing, augmentation.
+    Transform,
+    /// Samples are put together into a batch.
+    Collate,
+    /// Calls on files.
+    Storage,
+    /// Requests to object stores.
+    ObjectStore,
+    /// Processes that begin, end, or are waited for.
+    Process,
+    /// Anything else that a program said of itself.
+    Other,
+    /// Names, metadata, counters: nothing that takes time.
+    Meta,
+}
+
+impl Layer {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 17] = [
+        Self::App,
+        Self::Pipeline,
+        Self::Fetch,
+        Self::Compute,
+        Self::Communication,
+        Self::Device,
+        Self::Checkpoint,
+        Self::Batch,
+        Self::Sample,
+        Self::Decode,
+        Self::Transform,
+        Self::Collate,
+        Self::Storage,
+        Self::ObjectStore,
+        Self::Process,
+        Self::Other,
+        Self::Meta,
+    ];
+
+    /// The word for it in reports and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::App => "app",
+            Self::Pipeline => "pipeline",
+            Self::Fetch => "fetch",
+            Self::Compute => "compute",
+            Self::Communication => "communication",
+            Self::Device => "device",
+            Self::Checkpoint => "checkpoint",
+            Self::Batch => "batch",
+            Self::Sample => "sample",
+            Self::Decode => "decode",
+            Self::Transform => "transform",
+            Self::Collate => "collate",
+            Self::Storage => "storage",
+            Self::ObjectStore => "object-store",
+            Self::Process => "process",
+            Self::Other => "other",
+            Self::Meta => "meta",
+        }
+    }
+
+    /// Whether it is input and output: of files or objects.
+    pub fn is_io(self) -> bool {
+        matches!(self, Self::Storage | Self::ObjectStore)
+    }
+}
+
+/// What a stalled consumer waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum Cause {
+    /// Opening, closing, listing files and asking about them.
+    Open,
+    /// Reading files.
+    Read,
+    /// Writing files, and waiting until they are on the device.
+    Write,
+    /// Requests to object stores.
+    ObjectStore,
+    /// Bytes are there and are checked or decoded.
+    Decode,
+    /// Decoded samples are preprocessed.
+    Transform,
+    /// The worker's own code: in none of the others while it works on the batch.
+    Python,
+    /// Samples are put together into a batch.
+    Collate,
+    /// The batch is ready and on its way: queues, pickling, pinned memory.
+    HandOff,
+    /// No worker had begun: all were busy with other batches.
+    Workers,
+    /// No worker had begun although one was free: it had not been told to, or could not in time.
+    Prefetch,
+    /// Workers were not alive yet.
+    StartUp,
+    /// Another rank was late.
+    Peer,
+    /// The trace does not say.
+    Unknown,
+}
+
+impl Cause {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 14] = [
+        Self::Open,
+        Self::Read,
+        Self::Write,
+        Self::ObjectStore,
+        Self::Decode,
+        Self::Transform,
+        Self::Python,
+        Self::Collate,
+        Self::HandOff,
+        Self::Workers,
+        Self::Prefetch,
+        Self::StartUp,
+        Self::Peer,
+        Self::Unknown,
+    ];
+
+    /// The word for it in reports and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::ObjectStore => "object-store",
+            Self::Decode => "decode",
+            Self::Transform => "transform",
+            Self::Python => "python",
+            Self::Collate => "collate",
+            Self::HandOff => "hand-off",
+            Self::Workers => "workers",
+            Self::Prefetch => "prefetch",
+            Self::StartUp => "start-up",
+            Self::Peer => "peer",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One kind of event: what all events of this category and name have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct What {
+    /// The kind of event.
+    pub kind: Kind,
+    /// The category, as the trace has it.
+    pub category: String,
+    /// The name, as the trace has it.
+    pub name: String,
+    /// What the call of this name does, if it is one of files or objects.
+    pub class: Option<Class>,
+    /// Its layer.
+    pub layer: Layer,
+    /// What a wait for it is called when it is the innermost thing that a worker does; none for what is
+    /// not a worker's business.
+    pub cause: Option<Cause>,
+}
+
+/// Which number of an event says how many bytes it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// What the call returned.
+    Result,
+    /// What it was asked for, or what the program gave.
+    Size,
+    /// The value of a counter, bit by bit.
+    Value,
+    /// None.
+    Nothing,
+}
+
+/// Categories whose events are requests to object stores.
+const OBJECT_STORES: [&str; 6] = ["s3", "gcs", "azure", "http", "object_store", "objectstore"];
+/// Categories whose events are calls on files.
+const FILES: [&str; 6] = ["posix", "stdio", "io_uring", "mpi-io", "mpiio", "hdf5"];
+
+impl What {
+    /// Recognises events by their category and name.
+    pub fn new(kind: Kind, category: &str, name: &str) -> Self {
+        let known = category.to_ascii_lowercase();
+        let is_file = FILES.contains(&known.as_str());
+        let is_object = OBJECT_STORES.contains(&known.as_str()) || known == "memory";
+        let class = if is_file || is_object { class_of(name) } else { None };
+        let layer = match kind {
+            Kind::Counter | Kind::Instant => Layer::Meta,
+            _ if is_object => Layer::ObjectStore,
+            _ if is_file && matches!(class, Some(Class::Process)) => Layer::Process,
+            _ if is_file => Layer::Storage,
+            _ => layer_of(&known, &name.to_ascii_lowercase()),
+        };
+        let cause = cause_of(layer, class);
+        Self { kind, category: category.to_owned(), name: name.to_owned(), class, layer, cause }
+    }
+}
+
+impl What {
+    /// Whether it only says what something is called: no event of the program.
+    pub(crate) fn is_metadata(&self) -> bool {
+        matches!(self.category.as_str(), "thread" | "dftracer")
+    }
+
+    /// Where its bytes stand.
+    pub(crate) fn measure(&self) -> Measure {
+        match (self.kind, self.class) {
+            (Kind::Counter, _) => Measure::Value,
+            (_, Some(class)) if class.moves_bytes() => Measure::Result,
+            // Mapped, not moved: reports tell it apart by the call.
+            (_, Some(Class::Map)) if self.name.starts_with("mmap") => Measure::Size,
+            (Kind::Span, _) => Measure::Size,
+            _ => Measure::Nothing,
+        }
+    }
+}
+
+/// What a call of this name does, whatever tool wrote it down.
+fn class_of(name: &str) -> Option<Class> {
+    let known = OPS.iter().find(|op| op.facts().name == name).map(|op| op.facts().class);
+    known.or_else(|| {
+        let lower = name.to_ascii_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        Some(match () {
+            () if has(&["readdir", "scandir", "opendir", "mkdir", "rmdir", "list"]) => {
+                Class::Directory
+            }
+            () if has(&["sync", "flush"]) => Class::Sync,
+            () if has(&["read", "get", "recv"]) => Class::Read,
+            () if has(&["write", "put", "send"]) => Class::Write,
+            () if has(&["open", "creat"]) => Class::Open,
+            () if has(&["close"]) => Class::Close,
+            () if has(&["seek", "tell"]) => Class::Seek,
+            () if has(&["stat", "access", "head"]) => Class::Stat,
+            () if has(&["map"]) => Class::Map,
+            () if has(&["unlink", "rename", "link", "remove", "delete"]) => Class::Name,
+            () if has(&["fork", "exec", "wait", "spawn"]) => Class::Process,
+            () => return None,
+        })
+    })
+}
+
+/// The layer of an event that a program told. Both words are in lower case.
+fn layer_of(category: &str, name: &str) -> Layer {
+    let starts = |words: &[&str]| words.iter().any(|word| category.starts_with(word));
+    match category {
+        "thread" | "dftracer" => return Layer::Meta,
+        "ai_root" | "dlio_benchmark" | "app" if category != "app" || name == "ai_root" => {
+            return Layer::App;
+        }
+        "pipeline" => return Layer::Pipeline,
+        "comm" | "communication" | "mpi" | "nccl" => return Layer::Communication,
+        "device" | "cuda_memcpy" | "cuda_memcpy_p2p" => return Layer::Device,
+        "checkpoint" => return Layer::Checkpoint,
+        "reader" | "decode" => return decoding(name),
+        "transform" | "preprocess" => return Layer::Transform,
+        "collate" => return Layer::Collate,
+        _ => {}
+    }
+    if starts(&["compute", "cuda_kernel", "ai_framework", "kernel"]) {
+        return if name.contains("trace_object") || name.contains("init") {
+            Layer::Other
+        } else {
+            Layer::Compute
+        };
+    }
+    if matches!(category, "dataloader" | "data_loader" | "data" | "loader") {
+        return loading(name);
+    }
+    // Programs that were annotated by hand choose their own categories.
+    match name {
+        "fetch.iter" | "loop.iter" | "<module>.iter" => Layer::Fetch,
+        // What PyTorch's profiler calls it.
+        _ if name.starts_with("enumerate(dataloader)") => Layer::Fetch,
+        _ if name.contains("__getitem__") => Layer::Sample,
+        _ if name.contains("collate") => Layer::Collate,
+        _ if name.contains("preprocess") || name.contains("transform") => Layer::Transform,
+        _ if name.contains("decode") => Layer::Decode,
+        _ => Layer::Other,
+    }
+}
+
+fn loading(name: &str) -> Layer {
+    match name {
+        "batch" => Layer::Batch,
+        "fetch" | "fetch.iter" => Layer::Fetch,
+        "item" => Layer::Sample,
+        _ if name.contains("collate") => Layer::Collate,
+        _ if name.contains("preprocess") || name.contains("transform") => Layer::Transform,
+        _ if name.ends_with(".iter") => Layer::Fetch,
+        _ if name.contains("__getitem__") || name.ends_with("item") => Layer::Sample,
+        _ if name.contains("decode") || name.contains("read") => Layer::Decode,
+        _ => Layer::Other,
+    }
+}
+
+fn decoding(name: &str) -> Layer {
+    if name.contains("preprocess") || name.contains("transform") {
+        Layer::Transform
+    } else {
+        Layer::Decode
+    }
+}
+
+fn cause_of(layer: Layer, class: Option<Class>) -> Option<Cause> {
+    match layer {
+        Layer::ObjectStore => Some(Cause::ObjectStore),
+        Layer::Storage => Some(match class {
+            Some(Class::Read | Class::Map | Class::Copy | Class::Wait | Class::Submit) => {
+                Cause::Read
+            }
+            Some(Class::Write | Class::Sync) => Cause::Write,
+            _ => Cause::Open,
+        }),
+        Layer::Batch | Layer::Sample | Layer::Other => Some(Cause::Python),
+        Layer::Decode => Some(Cause::Decode),
+        Layer::Transform => Some(Cause::Transform),
+        Layer::Collate => Some(Cause::Collate),
+        Layer::App
+        | Layer::Pipeline
+        | Layer::Fetch
+        | Layer::Compute
+        | Layer::Communication
+        | Layer::Device
+        | Layer::Checkpoint
+        | Layer::Process
+        | Layer::Meta => None,
+    }
+}

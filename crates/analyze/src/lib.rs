@@ -1,0 +1,90 @@
+//! Who starved this training: from the events of a trace to causes in seconds.
+//!
+//! [`load`] brings the events of any trace as [`Row`]s, in the order of their starts; every kernel is a
+//! small state that takes rows, and that can be merged with that of another shard. What comes out is an
+//! [`Analysis`], which holds whole numbers only where a metric can be one, so that threads and shards agree
+//! to the last digit.
+
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod clocks;
+pub mod cover;
+mod errno;
+pub mod histogram;
+pub mod interval;
+pub mod lanes;
+pub mod layer;
+mod resample;
+pub mod row;
+mod wording;
+
+pub mod load;
+pub mod roster;
+pub mod steps;
+mod sweep;
+mod tally;
+
+mod assemble;
+mod findings;
+pub mod job;
+pub mod partial;
+mod summary;
+pub mod what_if;
+
+pub mod analysis;
+pub mod diff;
+pub mod tables;
+
+pub use analysis::Analysis;
+pub use layer::{Cause, Layer, What};
+pub use row::{Lane, NONE, Row};
+
+use std::path::PathBuf;
+
+use load::{LoadError, Options, Trace, Watch};
+use partial::{Partial, Shard};
+
+pub use findings::Thresholds;
+
+/// How a trace is analyzed.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How it is read.
+    pub load: Options,
+    /// From when on rules speak.
+    pub thresholds: Thresholds,
+    /// Steps of a block that utilization leaves out, at its beginning and at its end.
+    pub excluded_steps: [u32; 2],
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let (load, thresholds) = (Options::default(), Thresholds::default());
+        Self { load, thresholds, excluded_steps: [1, 0] }
+    }
+}
+
+/// Why there is no analysis: the trace could not be read.
+pub type AnalyzeError = LoadError;
+
+/// Reads a trace and says what is in it.
+pub fn analyze(
+    inputs: &[PathBuf],
+    settings: &Settings,
+    watch: &dyn Watch,
+) -> Result<Analysis, AnalyzeError> {
+    Ok(partial_of(inputs, Shard::WHOLE, settings, watch)?.assemble(settings))
+}
+
+/// Reads the part of a trace that is in a shard.
+pub fn partial_of(
+    inputs: &[PathBuf],
+    shard: Shard,
+    settings: &Settings,
+    watch: &dyn Watch,
+) -> Result<Partial, AnalyzeError> {
+    let trace = Trace::open(inputs, &settings.load, watch)?;
+    let names = inputs.iter().map(|input| input.display().to_string()).collect();
+    Partial::of(&trace, names, shard, watch)
+}

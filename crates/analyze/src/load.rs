@@ -1,0 +1,548 @@
+//! Any trace as rows, in the order of their starts.
+//!
+//! A trace is read once to know what is in it ([`Trace`]: processes, threads, names, first and last moment),
+//! and then as often as needed as a stream of rows ([`Trace::stream`]). Folders of ours are read again for
+//! every stream, a few row groups at a time; rows of other tools wait in memory, and in a file where there are
+//! too many.
+
+mod cache;
+mod dftracer;
+mod folder;
+mod glob;
+mod health;
+mod inputs;
+mod merge;
+mod numbering;
+mod order;
+mod ordered;
+mod shelf;
+mod spill;
+mod stock;
+mod tar;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use feedline_trace::chrome::ChromeSource;
+use feedline_trace::dialect::Stretch;
+use feedline_trace::{Batch, ConvertError, FolderError, Source as _, Tables, recover};
+
+use crate::analysis::Problem;
+use crate::layer::{Layer, What};
+use crate::row::{Lane, Row};
+
+use cache::{Entry, Facts, Keeper};
+use dftracer::Receiver as _;
+use folder::{Groups, Known};
+use health::Ward;
+use inputs::{Inputs, Kind};
+use merge::{Budget, Merger};
+use numbering::{Extent, Numbering};
+use ordered::{Crew, ordered};
+use shelf::Shelf;
+use stock::{Stock, Zero};
+
+/// How a trace is read.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Threads that decode.
+    pub threads: NonZeroUsize,
+    /// How much memory rows may take; what does not fit is sorted in files.
+    pub memory_bytes: u64,
+    /// Where columns of traces of other tools are kept for the next time; nowhere if there is none.
+    pub cache: Option<PathBuf>,
+    /// How large all that is kept there may become.
+    pub cache_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            threads: NonZeroUsize::MIN,
+            memory_bytes: 512 << 20,
+            cache: None,
+            cache_bytes: 20 << 30,
+        }
+    }
+}
+
+impl Options {
+    /// Where files go that nobody sees.
+    fn scratch(&self) -> PathBuf {
+        let made = self.cache.clone().filter(|folder| {
+            std::fs::create_dir_all(folder).is_ok()
+                && probe(folder).is_some_and(|file| std::fs::remove_file(file).is_ok())
+        });
+        made.unwrap_or_else(std::env::temp_dir)
+    }
+
+    fn budget(&self) -> Budget {
+        Budget { bytes: self.memory_bytes, folder: self.scratch() }
+    }
+}
+
+/// A file that was made in a folder, to see whether that can be done.
+fn probe(folder: &std::path::Path) -> Option<PathBuf> {
+    let file = folder.join(format!(".feedline-probe-{}", std::process::id()));
+    std::fs::write(&file, []).ok().map(|()| file)
+}
+
+/// Who wants to know how far it is.
+pub trait Watch: Sync {
+    /// Bytes, or rows, of all that there are to be read; 0 if that is not known.
+    fn progress(&self, stage: &'static str, done: u64, all: u64);
+}
+
+/// Nobody.
+#[derive(Clone, Copy, Debug)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn progress(&self, _stage: &'static str, _done: u64, _all: u64) {}
+}
+
+/// Why a trace is not read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// A folder of ours.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A file of another tool.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
+    /// Nothing was named that holds events.
+    #[error("no event in {}", .path.display())]
+    Empty {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// A pattern to which no file belongs.
+    #[error("no file is named like {}", .pattern.display())]
+    NoMatch {
+        /// The pattern.
+        pattern: PathBuf,
+    },
+    /// Traces of different kinds in one call.
+    #[error(
+        "{} is a {first_kind} trace and {} a {second_kind} trace: they cannot be read together",
+        .first.display(),
+        .second.display()
+    )]
+    Mixed {
+        /// The one.
+        first: PathBuf,
+        /// Its kind.
+        first_kind: &'static str,
+        /// The other.
+        second: PathBuf,
+        /// Its kind.
+        second_kind: &'static str,
+    },
+    /// An archive that is damaged, or that holds no trace.
+    #[error("{}: {what}", .path.display())]
+    Archive {
+        /// The archive.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A file for rows that do not fit into memory.
+    #[error("cannot keep rows in {}", .path.display())]
+    Spill {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A state that takes rows in any order. Merging two gives what one would have been that took all rows.
+pub trait Tally: Send {
+    /// Takes rows.
+    fn add(&mut self, rows: &[Row]);
+    /// Takes what another one took.
+    fn merge(&mut self, other: Self);
+}
+
+/// Nothing is tallied.
+impl Tally for () {
+    fn add(&mut self, _rows: &[Row]) {}
+    fn merge(&mut self, _other: Self) {}
+}
+
+/// A trace whose rows can be read.
+#[derive(Debug)]
+pub struct Trace {
+    /// `feedline`, `dftracer` or `chrome`.
+    pub source: &'static str,
+    /// Names, files and processes.
+    pub tables: Tables,
+    /// The threads.
+    pub lanes: Vec<Lane>,
+    /// The kinds of events.
+    pub whats: Vec<What>,
+    /// Events that are no metadata.
+    pub events: u64,
+    /// When the first event began.
+    pub start_ns: i64,
+    /// When the last one ended.
+    pub end_ns: i64,
+    /// What was found wrong.
+    pub problems: Vec<Problem>,
+    layers: Vec<Layer>,
+    rows: Rows,
+    options: Options,
+    peak_bytes: AtomicU64,
+    /// What was unpacked of archives; removed with the trace.
+    _unpacked: Vec<tar::Unpacked>,
+}
+
+/// Where rows come from.
+#[derive(Debug)]
+enum Rows {
+    Shelf(Shelf),
+    Groups(Groups, Known),
+}
+
+impl Trace {
+    /// Opens what the user named: trace folders, files of other tools, folders of them, patterns, archives.
+    pub fn open(
+        inputs: &[PathBuf],
+        options: &Options,
+        watch: &dyn Watch,
+    ) -> Result<Self, LoadError> {
+        let first = inputs.first().cloned().unwrap_or_default();
+        let Inputs { kind, unpacked } = Inputs::find(inputs, &options.scratch())?;
+        let mut trace = match kind {
+            Kind::Folders(paths) => Self::open_folders(&paths, options, watch)?,
+            Kind::Dftracer(stretches) => {
+                Self::open_others(&stretches, Zero::IsNone, options, watch)?
+            }
+            Kind::Chrome(path) => {
+                Self::open_others(&[Stretch::from(path)], Zero::IsTime, options, watch)?
+            }
+        };
+        trace._unpacked = unpacked;
+        if trace.events == 0 {
+            return Err(LoadError::Empty { path: first });
+        }
+        Ok(trace)
+    }
+
+    fn open_folders(
+        paths: &[PathBuf],
+        options: &Options,
+        watch: &dyn Watch,
+    ) -> Result<Self, LoadError> {
+        let mut ward = Ward::default();
+        for path in paths {
+            ward.recovered(&recover(path)?);
+        }
+        let mut tables = Tables::default();
+        let groups = Groups::open(paths, &mut tables)?;
+        let surveyed = folder::survey(&groups, options, watch)?;
+        ward.processes(&tables);
+        ward.rows(&surveyed.numbering, surveyed.zero_times, 0);
+        let numbering = surveyed.numbering;
+        let known = Known::new(&groups, &numbering.lanes, &numbering.whats);
+        let events = numbering.events;
+        let rows = Rows::Groups(groups, known);
+        Ok(Self::of("feedline", tables, numbering, events, rows, ward, options))
+    }
+
+    /// Reads files of another tool, or what was kept of them the last time.
+    fn open_others(
+        stretches: &[Stretch],
+        zero: Zero,
+        options: &Options,
+        watch: &dyn Watch,
+    ) -> Result<Self, LoadError> {
+        let entry = options
+            .cache
+            .as_deref()
+            .and_then(|folder| Entry::of(folder, stretches, options.cache_bytes).ok());
+        if let Some(trace) = entry.as_ref().and_then(|entry| Self::kept(entry, options)) {
+            return Ok(trace);
+        }
+        let mut tables = Tables::default();
+        let mut ward = Ward::default();
+        let mut stock = Stock::new(options.budget(), zero, entry.and_then(Keeper::new));
+        let (source, records) = match zero {
+            Zero::IsNone => {
+                let found = dftracer::read(stretches, options, &mut tables, watch, &mut stock)?;
+                ward.intake(&found.intake);
+                ward.unended(&tables, &found.unended);
+                ward.units(&found.units_ns);
+                ward.clocks(&stock.numbering, &tables);
+                ("dftracer", Some(found.intake.records))
+            }
+            Zero::IsTime => {
+                let mut source = ChromeSource::open(&stretches[0].path)?;
+                let mut batch = Batch::default();
+                while source.next_batch(&mut tables, &mut batch)? {
+                    stock.take(&tables, &batch)?;
+                    watch.progress("reading", stock.shelf.len(), 0);
+                }
+                ward.intake(source.intake());
+                ("chrome", None)
+            }
+        };
+        ward.processes(&tables);
+        ward.rows(&stock.numbering, stock.zero_times, stock.too_long);
+        let Stock { numbering, mut shelf, keeper, .. } = stock;
+        shelf.finish(&numbering.layers)?;
+        let events = records.unwrap_or(numbering.events);
+        let peak_bytes = shelf.peak_bytes();
+        let rows = Rows::Shelf(shelf);
+        let trace = Self::of(source, tables, numbering, events, rows, ward, options);
+        trace.peak_bytes.store(peak_bytes, Ordering::Relaxed);
+        if let Some(keeper) = keeper {
+            keeper.finish(&trace.tables, trace.facts());
+        }
+        Ok(trace)
+    }
+
+    fn of(
+        source: &'static str,
+        mut tables: Tables,
+        numbering: Numbering,
+        events: u64,
+        rows: Rows,
+        ward: Ward,
+        options: &Options,
+    ) -> Self {
+        let Numbering { lanes, whats, layers, spans, mut extent, .. } = numbering;
+        if extent.is_empty() {
+            spans.into_iter().for_each(|span| extent.add(span));
+        }
+        if extent.is_empty() {
+            extent = Extent { start_ns: 0, end_ns: 0 };
+        }
+        for what in &whats {
+            tables.name_row(&what.category);
+            tables.name_row(&what.name);
+        }
+        Self {
+            source,
+            tables,
+            lanes,
+            whats,
+            events,
+            start_ns: extent.start_ns,
+            end_ns: extent.end_ns,
+            problems: ward.problems(),
+            layers,
+            rows,
+            options: options.clone(),
+            peak_bytes: AtomicU64::new(0),
+            _unpacked: Vec::new(),
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            source: self.source.to_owned(),
+            lanes: self.lanes.iter().map(Into::into).collect(),
+            whats: self.whats.iter().map(cache::kept_what).collect(),
+            events: self.events,
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            problems: self.problems.clone(),
+        }
+    }
+
+    /// What was kept of files that were read before. What is damaged is removed.
+    fn kept(entry: &Entry, options: &Options) -> Option<Self> {
+        let facts = entry.facts()?;
+        let mut tables = Tables::default();
+        let whole = Groups::open(&[entry.path()], &mut tables).and_then(|groups| {
+            groups.verify()?;
+            Ok(groups)
+        });
+        let whats: Option<Vec<What>> = facts.whats.iter().map(cache::what_of).collect();
+        let (Ok(groups), Some(whats)) = (whole, whats) else {
+            entry.drop();
+            return None;
+        };
+        let lanes: Vec<Lane> = facts.lanes.into_iter().map(Into::into).collect();
+        let known = Known::new(&groups, &lanes, &whats);
+        for what in &whats {
+            tables.name_row(&what.category);
+            tables.name_row(&what.name);
+        }
+        Some(Self {
+            source: if facts.source == "chrome" { "chrome" } else { "dftracer" },
+            tables,
+            lanes,
+            layers: whats.iter().map(|what| what.layer).collect(),
+            whats,
+            events: facts.events,
+            start_ns: facts.start_ns,
+            end_ns: facts.end_ns,
+            problems: facts.problems,
+            rows: Rows::Groups(groups, known),
+            options: options.clone(),
+            peak_bytes: AtomicU64::new(0),
+            _unpacked: Vec::new(),
+        })
+    }
+
+    /// The most memory that rows took so far, as the loader counts it.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak_bytes.load(Ordering::Relaxed)
+    }
+
+    /// All rows of lanes that are wanted, in [their order](Row::order), some at a time; and what tallies,
+    /// one a decoding thread, made of them before they were in order.
+    ///
+    /// Rows that begin and end at the same time come by lane, and on one lane by layer, so that the sequence
+    /// is the same whatever the number of threads and the memory.
+    pub fn stream<T: Tally>(
+        &self,
+        watch: &dyn Watch,
+        is_wanted: &(dyn Fn(u32) -> bool + Sync),
+        tally: &(dyn Fn() -> T + Sync),
+        take: &mut dyn FnMut(&[Row]),
+    ) -> Result<T, LoadError> {
+        let tallies = match &self.rows {
+            Rows::Shelf(shelf) => self.stream_shelf(shelf, watch, is_wanted, tally, take)?,
+            Rows::Groups(groups, known) => {
+                self.stream_groups(groups, known, watch, is_wanted, tally, take)?
+            }
+        };
+        let mut tallies = tallies.into_iter();
+        let mut all = tallies.next().unwrap_or_else(tally);
+        tallies.for_each(|other| all.merge(other));
+        Ok(all)
+    }
+
+    fn stream_groups<T: Tally>(
+        &self,
+        groups: &Groups,
+        known: &Known,
+        watch: &dyn Watch,
+        is_wanted: &(dyn Fn(u32) -> bool + Sync),
+        tally: &(dyn Fn() -> T + Sync),
+        take: &mut dyn FnMut(&[Row]),
+    ) -> Result<Vec<T>, LoadError> {
+        let turns = folder::turns(groups);
+        // What is under way takes memory too: about half of it is for that.
+        let threads = self.options.threads.get();
+        let budget = self.options.budget();
+        let group_bytes = folder::largest_bytes(groups).max(1);
+        let most = usize::try_from(budget.bytes / 2 / group_bytes).unwrap_or(usize::MAX);
+        let ahead = most.saturating_sub(1).clamp(1, threads + 1);
+        let under_way = group_bytes * if threads == 1 { 1 } else { ahead as u64 + 1 };
+        let left = budget.bytes.saturating_sub(under_way).max(budget.bytes / 4);
+        let budget = Budget { bytes: left, ..budget };
+        let mut merger = Merger::new(&self.layers, budget);
+        let (mut turn, mut done, all) = (0, 0, groups.rows());
+        let mut pass_on = |rows: &[Row]| {
+            done += rows.len() as u64;
+            take(rows);
+            watch.progress("analyzing", done, all);
+            Ok(())
+        };
+        let tallies = ordered(
+            Crew { threads: self.options.threads, ahead },
+            tally,
+            |give| {
+                let _ = turns.iter().all(|(_, index)| give(*index));
+            },
+            &|tally: &mut T, index| {
+                let rows = folder::rows(groups, index, known, &self.layers, is_wanted)?;
+                tally.add(&rows);
+                Ok(rows)
+            },
+            &mut |rows: Result<Vec<Row>, FolderError>| {
+                merger.add(rows?)?;
+                turn += 1;
+                match turns.get(turn) {
+                    Some((least, _)) => merger.emit(Some(*least), &mut pass_on),
+                    None => Ok(()),
+                }
+            },
+        )?;
+        merger.emit(None, &mut pass_on)?;
+        self.peak_bytes.fetch_max(merger.peak_bytes() + under_way, Ordering::Relaxed);
+        Ok(tallies)
+    }
+
+    fn stream_shelf<T: Tally>(
+        &self,
+        shelf: &Shelf,
+        watch: &dyn Watch,
+        is_wanted: &(dyn Fn(u32) -> bool + Sync),
+        tally: &(dyn Fn() -> T + Sync),
+        take: &mut dyn FnMut(&[Row]),
+    ) -> Result<Vec<T>, LoadError> {
+        let filter = Filter::new(self.lanes.len(), is_wanted);
+        let threads = self.options.threads.get();
+        let next = AtomicUsize::new(0);
+        let mut single = (threads == 1).then(tally);
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..if threads == 1 { 0 } else { threads })
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut own = tally();
+                        let mut kept = Vec::new();
+                        loop {
+                            let part = next.fetch_add(1, Ordering::Relaxed);
+                            if part >= shelf.parts() {
+                                return Ok::<T, LoadError>(own);
+                            }
+                            shelf.part(part, &mut |rows| own.add(filter.keep(rows, &mut kept)))?;
+                        }
+                    })
+                })
+                .collect();
+            let (mut kept, mut done) = (Vec::new(), 0);
+            let peak = shelf.stream(&self.layers, &mut |rows| {
+                done += rows.len() as u64;
+                let wanted = filter.keep(rows, &mut kept);
+                if let Some(tally) = &mut single {
+                    tally.add(wanted);
+                }
+                if !wanted.is_empty() {
+                    take(wanted);
+                }
+                watch.progress("analyzing", done, shelf.len());
+                Ok(())
+            })?;
+            self.peak_bytes.fetch_max(peak, Ordering::Relaxed);
+            let mut tallies: Vec<T> = single.take().into_iter().collect();
+            for worker in workers {
+                match worker.join() {
+                    Ok(tally) => tallies.push(tally?),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            Ok(tallies)
+        })
+    }
+}
+
+/// Leaves out rows of lanes that nobody wants.
+struct Filter {
+    is_wanted: Vec<bool>,
+    keeps_all: bool,
+}
+
+impl Filter {
+    fn new(lanes: usize, is_wanted: &dyn Fn(u32) -> bool) -> Self {
+        let is_wanted: Vec<bool> = (0..lanes as u32).map(is_wanted).collect();
+        let keeps_all = is_wanted.iter().all(|is_wanted| *is_wanted);
+        Self { is_wanted, keeps_all }
+    }
+
+    fn keep<'r>(&self, rows: &'r [Row], kept: &'r mut Vec<Row>) -> &'r [Row] {
+        if self.keeps_all {
+            return rows;
+        }
+        kept.clear();
+        kept.extend(rows.iter().filter(|row| self.is_wanted[row.lane as usize]));
+        kept
+    }
+}

@@ -1,0 +1,268 @@
+//! DFTracer's files as rows: read once, by many threads, and put together in the order of the files.
+
+use feedline_trace::dialect::{
+    Chunk, DftracerSource, Joiner, Member, Naming, Next, Pieces, Stretch, Wanted, member_starts,
+    read_member,
+};
+use feedline_trace::{Batch, ConvertError, Intake, Source as _, Tables};
+
+use super::ordered::{Crew, ordered};
+use super::{LoadError, Options, Watch};
+
+/// What is to be done.
+enum Task {
+    Begin(usize),
+    /// Whole lines.
+    Text(Vec<u8>, u64),
+    /// The member that begins here.
+    Member(usize, u64),
+    /// The end of a file, and damaged places in it.
+    End(u64),
+    Broken(usize, std::io::Error),
+}
+
+/// What was done.
+enum Done {
+    Begin(usize),
+    Chunk(Box<Chunk>, u64),
+    Member(u64, Member),
+    End(u64),
+    Broken(usize, std::io::Error),
+}
+
+/// What is known about the files after they were read.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) intake: Intake,
+    /// Units of time, in nanoseconds.
+    pub(crate) units_ns: Vec<u64>,
+    /// Processes that began and never said that they ended.
+    pub(crate) unended: Vec<u32>,
+}
+
+/// Who takes events.
+pub(crate) trait Receiver {
+    /// Begins again: everything that came before is void.
+    fn restart(&mut self);
+    /// Takes events.
+    fn take(&mut self, tables: &Tables, batch: &Batch) -> Result<(), LoadError>;
+}
+
+/// Reads files. Once, unless something that was assumed turns out to be wrong: then once more, from the
+/// beginning, with all that is known.
+pub(crate) fn read(
+    stretches: &[Stretch],
+    options: &Options,
+    tables: &mut Tables,
+    watch: &dyn Watch,
+    receiver: &mut dyn Receiver,
+) -> Result<Findings, LoadError> {
+    if let Some(findings) = read_once(stretches, options, tables, watch, receiver)? {
+        return Ok(findings);
+    }
+    *tables = Tables::default();
+    receiver.restart();
+    let mut source = DftracerSource::of(stretches.to_vec())?.only(Wanted::Rows);
+    let mut batch = Batch::default();
+    let mut events = 0;
+    while source.next_batch(tables, &mut batch)? {
+        receiver.take(tables, &batch)?;
+        events += batch.events.len() as u64;
+        watch.progress("reading again", events, 0);
+    }
+    Ok(findings(source.joiner(), tables))
+}
+
+fn findings(joiner: &Joiner, tables: &Tables) -> Findings {
+    Findings {
+        intake: joiner.intake().clone(),
+        units_ns: joiner.units_ns().iter().copied().collect(),
+        unended: joiner.unended(tables),
+    }
+}
+
+fn read_once(
+    stretches: &[Stretch],
+    options: &Options,
+    tables: &mut Tables,
+    watch: &dyn Watch,
+    receiver: &mut dyn Receiver,
+) -> Result<Option<Findings>, LoadError> {
+    let mut sizes = vec![0];
+    for stretch in stretches {
+        let size = stretch.size().map_err(|source| read_error(stretch, source))?;
+        sizes.push(sizes.last().copied().unwrap_or(0) + size);
+    }
+    let mut reading = Reading {
+        joiner: Joiner::new(stretches.to_vec(), Naming::Late),
+        tables,
+        batch: Batch::default(),
+        receiver,
+        expected: Next::At(0),
+        tail: Vec::new(),
+    };
+    let threads = options.threads;
+    let crew = Crew { threads, ahead: threads.get() + 1 };
+    let is_single = threads.get() == 1;
+    let (mut file, all) = (0, sizes.last().copied().unwrap_or(0));
+    ordered(
+        crew,
+        &|| (),
+        |give| produce(stretches, is_single, give),
+        &|(), task| work(stretches, task),
+        &mut |done| {
+            let at = match &done {
+                Done::Begin(next) => {
+                    file = *next;
+                    0
+                }
+                Done::Chunk(_, at) | Done::Member(at, _) => *at,
+                Done::End(_) | Done::Broken(..) => u64::MAX,
+            };
+            reading.take(stretches, done)?;
+            let before = sizes[file];
+            watch.progress("reading", before.saturating_add(at).min(sizes[file + 1]), all);
+            Ok::<(), LoadError>(())
+        },
+    )?;
+    reading.pass_on()?;
+    let Reading { mut joiner, tables, .. } = reading;
+    if !joiner.finish(tables) {
+        return Ok(None);
+    }
+    Ok(Some(findings(&joiner, tables)))
+}
+
+fn read_error(stretch: &Stretch, source: std::io::Error) -> LoadError {
+    ConvertError::Read { path: stretch.name.clone(), source }.into()
+}
+
+/// Takes files apart: by their members if they have many, else by lines.
+fn produce(stretches: &[Stretch], is_single: bool, give: &mut dyn FnMut(Task) -> bool) {
+    for (file, stretch) in stretches.iter().enumerate() {
+        let is_wanted = give(Task::Begin(file))
+            && match pieces(file, stretch, is_single, give) {
+                Ok(is_wanted) => is_wanted,
+                Err(error) => give(Task::Broken(file, error)),
+            };
+        if !is_wanted {
+            return;
+        }
+    }
+}
+
+fn pieces(
+    file: usize,
+    stretch: &Stretch,
+    is_single: bool,
+    give: &mut dyn FnMut(Task) -> bool,
+) -> std::io::Result<bool> {
+    let starts = if is_single { Vec::new() } else { member_starts(stretch)? };
+    if starts.len() > 1 {
+        let is_wanted = starts.into_iter().all(|start| give(Task::Member(file, start)));
+        return Ok(is_wanted && give(Task::End(0)));
+    }
+    let mut pieces = Pieces::open(stretch)?;
+    while let Some(bytes) = pieces.next()? {
+        let bytes = bytes.to_vec();
+        let at = pieces.position();
+        if !give(Task::Text(bytes, at)) {
+            return Ok(false);
+        }
+    }
+    Ok(give(Task::End(pieces.damaged)))
+}
+
+fn work(stretches: &[Stretch], task: Task) -> Done {
+    match task {
+        Task::Begin(file) => Done::Begin(file),
+        Task::Text(bytes, at) => Done::Chunk(Box::new(Chunk::parse(&bytes, Wanted::Rows)), at),
+        Task::Member(file, start) => match read_member(&stretches[file], start, Wanted::Rows) {
+            Ok(member) => Done::Member(start, member),
+            Err(error) => Done::Broken(file, error),
+        },
+        Task::End(damaged) => Done::End(damaged),
+        Task::Broken(file, error) => Done::Broken(file, error),
+    }
+}
+
+/// Files that are being put together.
+struct Reading<'a> {
+    joiner: Joiner,
+    tables: &'a mut Tables,
+    batch: Batch,
+    receiver: &'a mut dyn Receiver,
+    /// Where the next member must begin to be one.
+    expected: Next,
+    /// A line that was begun in a member and goes on in the next one.
+    tail: Vec<u8>,
+}
+
+impl Reading<'_> {
+    fn take(&mut self, stretches: &[Stretch], done: Done) -> Result<(), LoadError> {
+        match done {
+            Done::Begin(file) => {
+                self.joiner.begin(self.tables, &mut self.batch, file);
+                self.expected = Next::At(0);
+            }
+            Done::Chunk(chunk, _) => self.join(*chunk)?,
+            Done::Member(start, member) => self.member(start, member)?,
+            Done::End(damaged) => {
+                // What looked like a member's beginning and was none.
+                let is_open = matches!(self.expected, Next::At(at) if at > 0);
+                self.joiner.damaged(damaged + u64::from(is_open));
+                self.close_line()?;
+                self.joiner.end();
+            }
+            Done::Broken(file, error) => return Err(read_error(&stretches[file], error)),
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, start: u64, member: Member) -> Result<(), LoadError> {
+        match self.expected {
+            // Compressed bytes of another member that look like a beginning.
+            Next::At(at) if start < at => return Ok(()),
+            Next::End => return Ok(()),
+            Next::At(at) if start > at => {
+                self.joiner.damaged(1);
+                self.close_line()?;
+            }
+            Next::At(_) | Next::Any => {}
+        }
+        if !member.head.is_empty() {
+            self.tail.extend_from_slice(&member.head);
+            self.close_line()?;
+        }
+        for chunk in member.chunks {
+            self.join(chunk)?;
+        }
+        self.tail.extend_from_slice(&member.tail);
+        self.joiner.damaged(member.damaged);
+        self.expected = member.next;
+        if !matches!(self.expected, Next::At(_)) {
+            self.close_line()?;
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes of the line.
+    fn close_line(&mut self) -> Result<(), LoadError> {
+        if self.tail.is_empty() {
+            return Ok(());
+        }
+        let line = std::mem::take(&mut self.tail);
+        self.join(Chunk::parse(&line, Wanted::Rows))
+    }
+
+    fn join(&mut self, chunk: Chunk) -> Result<(), LoadError> {
+        self.joiner.join(self.tables, &mut self.batch, chunk);
+        self.pass_on()
+    }
+
+    fn pass_on(&mut self) -> Result<(), LoadError> {
+        self.receiver.take(self.tables, &self.batch)?;
+        self.batch.clear();
+        Ok(())
+    }
+}

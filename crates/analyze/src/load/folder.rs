@@ -1,0 +1,627 @@
+//! A trace folder as rows: its row groups are read when their turn comes, and never all at once.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use feedline_trace::{
+    ABSENT, Block, BlockFacts, Blocks, Column, FolderError, Kind, QuickMap, Tables,
+};
+
+use crate::layer::{Layer, Measure, What};
+use crate::row::{NONE, Row, RowKind};
+
+use super::numbering::{Extent, Numbering};
+use super::order::{Layers, by_start, settle_ties};
+use super::ordered::{Crew, ordered};
+use super::{LoadError, Options, Watch};
+
+/// Lanes times kinds of events of a row group that are counted in a table.
+const TABLE: usize = 1 << 20;
+/// Columns that say who did what.
+const WHO_AND_WHAT: [&str; 5] = ["process", "thread", "kind", "category", "name"];
+/// Columns that rows are made of.
+const COLUMNS: [&str; 16] = [
+    "process", "thread", "start", "duration", "kind", "category", "name", "file", "offset", "size",
+    "result", "errno", "epoch", "step", "count", "value",
+];
+
+/// The row groups of one or many trace folders.
+#[derive(Default)]
+pub(crate) struct Groups {
+    folders: Vec<Blocks>,
+    /// Folder and row group.
+    groups: Vec<(usize, usize)>,
+}
+
+impl std::fmt::Debug for Groups {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Groups").field("groups", &self.groups.len()).finish_non_exhaustive()
+    }
+}
+
+impl Groups {
+    pub(crate) fn open(paths: &[PathBuf], tables: &mut Tables) -> Result<Self, FolderError> {
+        let mut groups = Self::default();
+        for path in paths {
+            let blocks = Blocks::open(path, tables)?;
+            let folder = groups.folders.len();
+            groups.groups.extend((0..blocks.len()).map(|group| (folder, group)));
+            groups.folders.push(blocks);
+        }
+        Ok(groups)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn facts(&self, index: usize) -> BlockFacts {
+        let (folder, group) = self.groups[index];
+        self.folders[folder].facts(group)
+    }
+
+    fn read(&self, index: usize, columns: &[&str]) -> Result<Block, FolderError> {
+        let (folder, group) = self.groups[index];
+        self.folders[folder].read(group, columns)
+    }
+
+    /// Looks whether everything is as it was written.
+    pub(crate) fn verify(&self) -> Result<(), FolderError> {
+        self.folders.iter().try_for_each(Blocks::verify)
+    }
+
+    /// Rows of all row groups.
+    pub(crate) fn rows(&self) -> u64 {
+        (0..self.len()).map(|index| self.facts(index).rows).sum()
+    }
+}
+
+/// What a row group has in it.
+#[derive(Debug, Default)]
+struct Survey {
+    lanes: Vec<(u32, u32)>,
+    whats: Vec<(Kind, String, String)>,
+    /// Events by lane and kind of event.
+    counts: Vec<((u32, u32), u64)>,
+    zero_times: u64,
+    summaries: [u64; 2],
+}
+
+/// What all row groups have in them together.
+#[derive(Debug, Default)]
+pub(crate) struct Surveyed {
+    pub(crate) numbering: Numbering,
+    /// Events whose time is 0 in a trace whose others are not.
+    pub(crate) zero_times: u64,
+    /// Numbers of kinds of events, by category and name.
+    known: HashMap<(Kind, String, String), u32>,
+}
+
+/// Reads who did what, in all row groups, and when it was over.
+pub(crate) fn survey(
+    groups: &Groups,
+    options: &Options,
+    watch: &dyn Watch,
+) -> Result<Surveyed, LoadError> {
+    let drops_zeros = drops_zeros(groups);
+    let mut surveyed = Surveyed::default();
+    let threads = options.threads;
+    let mut done = 0;
+    ordered(
+        Crew { threads, ahead: 2 * threads.get() },
+        &|| (),
+        |give| {
+            let _ = (0..groups.len()).all(give);
+        },
+        &|(), index| survey_group(groups, index, drops_zeros),
+        &mut |survey: Result<Survey, FolderError>| {
+            surveyed.add(survey?);
+            done += 1;
+            watch.progress("looking", done, groups.len() as u64);
+            Ok::<(), LoadError>(())
+        },
+    )?;
+    surveyed.numbering.extent = extent(groups, &surveyed, drops_zeros)?;
+    Ok(surveyed)
+}
+
+/// Whether times of 0 are no times: if there are others that are.
+fn drops_zeros(groups: &Groups) -> bool {
+    let starts = (0..groups.len()).filter_map(|index| groups.facts(index).starts_ns);
+    let (mut least, mut most) = (i64::MAX, i64::MIN);
+    for range in starts {
+        (least, most) = (least.min(range.0), most.max(range.1));
+    }
+    // A day: no trace that counts from its own beginning is longer.
+    least == 0 && most > 24 * 3600 * 1_000_000_000
+}
+
+fn survey_group(groups: &Groups, index: usize, drops_zeros: bool) -> Result<Survey, FolderError> {
+    let mut block = groups.read(index, &WHO_AND_WHAT)?;
+    let mut codes = Codes::of(&mut block);
+    let mut survey = Survey::default();
+    let lanes: Vec<u32> = (0..block.rows).map(|row| codes.lane(row)).collect();
+    let whats: Vec<u32> = (0..block.rows).map(|row| codes.what(row)).collect();
+    let width = codes.whats.len();
+    if width.saturating_mul(codes.lanes.len()) <= TABLE {
+        let mut counts = vec![0_u64; width * codes.lanes.len()];
+        for (lane, what) in lanes.iter().zip(&whats) {
+            counts[*lane as usize * width + *what as usize] += 1;
+        }
+        let with = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
+        let key = |place: usize| ((place / width) as u32, (place % width) as u32);
+        survey.counts = with.map(|(place, count)| (key(place), count)).collect();
+    } else {
+        let mut counts: QuickMap<(u32, u32), u64> = QuickMap::default();
+        for key in lanes.into_iter().zip(whats) {
+            *counts.entry(key).or_default() += 1;
+        }
+        survey.counts = counts.into_iter().collect();
+        survey.counts.sort_unstable();
+    }
+    survey.lanes = codes.lanes;
+    survey.whats = codes.whats;
+    if survey.whats.iter().any(|(kind, ..)| *kind == Kind::Summary) {
+        let mut more = groups.read(index, &["kind", "count"])?;
+        let (kind, count) = (more.take("kind"), more.take("count"));
+        let is_summary = |row: &usize| text(&kind, *row) == Kind::Summary.name();
+        for row in (0..block.rows).filter(is_summary) {
+            survey.summaries[0] += 1;
+            survey.summaries[1] += count.at(row).max(0).cast_unsigned();
+        }
+    }
+    if drops_zeros && groups.facts(index).starts_ns.is_none_or(|(least, _)| least <= 0) {
+        let start = groups.read(index, &["start"])?.take("start");
+        survey.zero_times = (0..block.rows).filter(|row| start.at(*row) == 0).count() as u64;
+    }
+    Ok(survey)
+}
+
+fn text(column: &Column, row: usize) -> &str {
+    let place = column.at(row);
+    usize::try_from(place).ok().and_then(|place| column.texts.get(place)).map_or("", String::as_str)
+}
+
+impl Surveyed {
+    fn add(&mut self, survey: Survey) {
+        let lanes: Vec<u32> = survey
+            .lanes
+            .iter()
+            .map(|(process, thread)| self.numbering.lane(*process, *thread))
+            .collect();
+        let whats: Vec<u32> = survey.whats.into_iter().map(|what| self.what(what)).collect();
+        for ((lane, what), events) in survey.counts {
+            self.numbering.count(lanes[lane as usize], whats[what as usize], events);
+        }
+        self.zero_times += survey.zero_times;
+        for (all, some) in self.numbering.summaries.iter_mut().zip(survey.summaries) {
+            *all += some;
+        }
+    }
+
+    fn what(&mut self, (kind, category, name): (Kind, String, String)) -> u32 {
+        let next = self.known.len() as u32;
+        let number = *self.known.entry((kind, category.clone(), name.clone())).or_insert(next);
+        // Texts are found by their number, so that any two numbers do for a key.
+        self.numbering.what(kind, (number, 0), || (&category, &name))
+    }
+}
+
+/// When the first event began and when the last one ended. Row groups are read only if what is known of them
+/// leaves room for an earlier beginning or a later end.
+fn extent(groups: &Groups, surveyed: &Surveyed, drops_zeros: bool) -> Result<Extent, FolderError> {
+    let mut extent = Extent::default();
+    for (least, index) in turns(groups) {
+        if least >= extent.start_ns {
+            break;
+        }
+        extent.add(extent_of(groups, index, surveyed, drops_zeros)?);
+    }
+    let latest = |index: usize| {
+        let facts = groups.facts(index);
+        let (starts, durations) = (facts.starts_ns?, facts.durations_ns?);
+        Some(starts.1.saturating_add(durations.1.max(0)))
+    };
+    let latest = |index: usize| latest(index).unwrap_or(i64::MAX);
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(latest(*index)));
+    for index in order {
+        if latest(index) <= extent.end_ns {
+            break;
+        }
+        extent.add(extent_of(groups, index, surveyed, drops_zeros)?);
+    }
+    Ok(extent)
+}
+
+/// The same of one row group.
+fn extent_of(
+    groups: &Groups,
+    index: usize,
+    surveyed: &Surveyed,
+    drops_zeros: bool,
+) -> Result<Extent, FolderError> {
+    let mut extent = Extent::default();
+    let mut block = groups.read(index, &["start", "duration", "kind", "category", "name"])?;
+    let (start, duration) = (block.take("start"), block.take("duration"));
+    let mut codes = Codes::of(&mut block);
+    let metas: Vec<bool> = codes.all_whats(block.rows, |kind, category, name| {
+        let what = surveyed.known.get(&(kind, category.to_owned(), name.to_owned()));
+        what.is_none_or(|what| surveyed.numbering.layers[*what as usize] == Layer::Meta)
+    });
+    for row in 0..block.rows {
+        let start_ns = start.at(row);
+        if metas[codes.what(row) as usize] || (drops_zeros && start_ns == 0) {
+            continue;
+        }
+        let end_ns = start_ns.saturating_add(duration.at(row).max(0));
+        extent.add(Extent { start_ns, end_ns });
+    }
+    Ok(extent)
+}
+
+/// Numbers of lanes and of kinds of events within a row group, in the order in which they are met.
+struct Codes {
+    process: Column,
+    thread: Column,
+    kind: Column,
+    category: Column,
+    name: Column,
+    kinds: Vec<Kind>,
+    lanes: Vec<(u32, u32)>,
+    whats: Vec<(Kind, String, String)>,
+    /// By the codes of process and thread, plus 1; empty if those are too many.
+    by_codes: Vec<u32>,
+    by_lane: QuickMap<(i64, i64), u32>,
+    last_lane: Option<((i64, i64), u32)>,
+    /// By kind, category and name, plus 1.
+    by_what: Vec<u32>,
+}
+
+impl Codes {
+    fn of(block: &mut Block) -> Self {
+        let (kind, category, name) =
+            (block.take("kind"), block.take("category"), block.take("name"));
+        let known = |text: &String| Kind::ALL.into_iter().find(|kind| kind.name() == text);
+        // What is not known was written by a later version, which says so; never mind.
+        let kinds = kind.texts.iter().map(|text| known(text).unwrap_or_default()).collect();
+        let combinations = kind.texts.len() * category.texts.len() * name.texts.len();
+        let (process, thread) = (block.take("process"), block.take("thread"));
+        let lanes = process.values.len().saturating_mul(thread.values.len());
+        Self {
+            by_codes: vec![0; if lanes <= TABLE { lanes } else { 0 }],
+            process,
+            thread,
+            by_what: vec![0; combinations.min(1 << 20)],
+            kind,
+            category,
+            name,
+            kinds,
+            lanes: Vec::new(),
+            whats: Vec::new(),
+            by_lane: QuickMap::default(),
+            last_lane: None,
+        }
+    }
+
+    #[inline]
+    fn lane(&mut self, row: usize) -> u32 {
+        if self.by_codes.is_empty() {
+            return self.lane_of(row);
+        }
+        let threads = self.thread.values.len();
+        let place = self.process.code_at(row) * threads + self.thread.code_at(row);
+        if self.by_codes[place] == 0 {
+            self.by_codes[place] = self.lane_of(row) + 1;
+        }
+        self.by_codes[place] - 1
+    }
+
+    fn lane_of(&mut self, row: usize) -> u32 {
+        let key = (self.process.at(row), self.thread.at(row));
+        if let Some((last, lane)) = self.last_lane
+            && last == key
+        {
+            return lane;
+        }
+        let lane = *self.by_lane.entry(key).or_insert_with(|| {
+            let narrow = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+            self.lanes.push((narrow(key.0), narrow(key.1)));
+            self.lanes.len() as u32 - 1
+        });
+        self.last_lane = Some((key, lane));
+        lane
+    }
+
+    #[inline]
+    fn what(&mut self, row: usize) -> u32 {
+        let places = [&self.kind, &self.category, &self.name]
+            .map(|column| usize::try_from(column.at(row)).unwrap_or(0));
+        let place =
+            (places[0] * self.category.texts.len() + places[1]) * self.name.texts.len() + places[2];
+        match self.by_what.get(place) {
+            Some(0) | None => self.new_what(place, places),
+            Some(what) => what - 1,
+        }
+    }
+
+    #[cold]
+    fn new_what(&mut self, place: usize, [kind, category, name]: [usize; 3]) -> u32 {
+        let text =
+            |column: &Column, place: usize| column.texts.get(place).cloned().unwrap_or_default();
+        let kind = self.kinds.get(kind).copied().unwrap_or_default();
+        let what = (kind, text(&self.category, category), text(&self.name, name));
+        let number = match self.by_what.get(place) {
+            // More combinations than are kept: they are looked for.
+            None => self.whats.iter().position(|known| *known == what),
+            Some(_) => None,
+        };
+        let number = number.unwrap_or_else(|| {
+            self.whats.push(what);
+            self.whats.len() - 1
+        }) as u32;
+        if let Some(known) = self.by_what.get_mut(place) {
+            *known = number + 1;
+        }
+        number
+    }
+
+    /// Something about every kind of event of the row group.
+    fn all_whats<T>(&mut self, rows: usize, of: impl Fn(Kind, &str, &str) -> T) -> Vec<T> {
+        for row in 0..rows {
+            self.what(row);
+        }
+        self.whats.iter().map(|(kind, category, name)| of(*kind, category, name)).collect()
+    }
+}
+
+/// What rows need to know about kinds of events.
+#[derive(Debug)]
+pub(crate) struct Known {
+    whats: HashMap<(Kind, String, String), u32>,
+    lanes: QuickMap<(u32, u32), u32>,
+    measures: Vec<Measure>,
+    drops_zeros: bool,
+}
+
+impl Known {
+    pub(crate) fn new(groups: &Groups, lanes: &[crate::row::Lane], whats: &[What]) -> Self {
+        let key = |what: &What| (what.kind, what.category.clone(), what.name.clone());
+        let lane = |lane: &crate::row::Lane| (lane.process, lane.thread);
+        Self {
+            whats: whats.iter().map(key).zip(0..).collect(),
+            lanes: lanes.iter().map(lane).zip(0..).collect(),
+            measures: whats.iter().map(What::measure).collect(),
+            drops_zeros: drops_zeros(groups),
+        }
+    }
+}
+
+/// When the first event of every row group begins, and the row groups in that order.
+pub(crate) fn turns(groups: &Groups) -> Vec<(i64, usize)> {
+    let least = |index: usize| groups.facts(index).starts_ns.map_or(i64::MIN, |(least, _)| least);
+    let mut turns: Vec<(i64, usize)> =
+        (0..groups.len()).map(|index| (least(index), index)).collect();
+    turns.sort_unstable();
+    turns
+}
+
+/// Memory that the rows and columns of the largest row group take.
+pub(crate) fn largest_bytes(groups: &Groups) -> u64 {
+    let rows = (0..groups.len()).map(|index| groups.facts(index).rows).max().unwrap_or(0);
+    // Columns are gone before the rows travel, but both are there for a while.
+    rows * 2 * size_of::<Row>() as u64
+}
+
+/// The rows of a row group that are wanted, in their order.
+pub(crate) fn rows(
+    groups: &Groups,
+    index: usize,
+    known: &Known,
+    layers: &Layers,
+    is_wanted: &(dyn Fn(u32) -> bool + Sync),
+) -> Result<Vec<Row>, FolderError> {
+    let mut block = groups.read(index, &COLUMNS)?;
+    let columns = Columns::new(&mut block);
+    let windows = windows(groups, index, &columns.codes.kind)?;
+    let making = Making::new(columns, known, windows, is_wanted, block.rows);
+    let mut rows = making.rows();
+    settle_ties(&mut rows, layers);
+    Ok(rows)
+}
+
+/// The texts of a row group that say how long summaries took, if it has any.
+fn windows(groups: &Groups, index: usize, kind: &Column) -> Result<Option<Column>, FolderError> {
+    if !kind.texts.iter().any(|text| text == Kind::Summary.name()) {
+        return Ok(None);
+    }
+    Ok(Some(groups.read(index, &["extra"])?.take("extra")))
+}
+
+/// From the first to the last call of a summary.
+pub(crate) fn window_ns(extra: &str) -> Option<u64> {
+    let rest = extra.split_once("\"window_ns\":")?.1;
+    let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..digits].parse().ok()
+}
+
+struct Columns {
+    codes: Codes,
+    start: Column,
+    duration: Column,
+    file: Column,
+    offset: Column,
+    size: Column,
+    result: Column,
+    errno: Column,
+    epoch: Column,
+    step: Column,
+    count: Column,
+    value: Column,
+}
+
+impl Columns {
+    fn new(block: &mut Block) -> Self {
+        let mut take = |name: &str| block.take(name);
+        Self {
+            start: take("start"),
+            duration: take("duration"),
+            file: take("file"),
+            offset: take("offset"),
+            size: take("size"),
+            result: take("result"),
+            errno: take("errno"),
+            epoch: take("epoch"),
+            step: take("step"),
+            count: take("count"),
+            value: take("value"),
+            codes: Codes::of(block),
+        }
+    }
+}
+
+/// Rows that are made at a time: column by column, but so few that they stay close to the processor.
+const TILE: usize = 512;
+
+/// Rows that are being made.
+struct Making<'a> {
+    columns: Columns,
+    known: &'a Known,
+    windows: Option<Column>,
+    /// By row: the trace's number of its lane, or [`NONE`] if it is not wanted.
+    lanes: Vec<u32>,
+    /// By row: the row group's number of its kind of event.
+    codes: Vec<u32>,
+    /// By that number: the trace's, its kind, and where its bytes stand.
+    whats: Vec<(u32, Kind, Measure)>,
+}
+
+impl<'a> Making<'a> {
+    fn new(
+        mut columns: Columns,
+        known: &'a Known,
+        windows: Option<Column>,
+        is_wanted: &dyn Fn(u32) -> bool,
+        rows: usize,
+    ) -> Self {
+        let of = &mut columns.codes;
+        let mut lanes: Vec<u32> = (0..rows).map(|row| of.lane(row)).collect();
+        let codes: Vec<u32> = (0..rows).map(|row| of.what(row)).collect();
+        let numbers: Vec<u32> = of
+            .lanes
+            .iter()
+            .map(|key| known.lanes.get(key).copied().filter(|lane| is_wanted(*lane)))
+            .map(|lane| lane.unwrap_or(NONE))
+            .collect();
+        lanes.iter_mut().for_each(|lane| *lane = numbers[*lane as usize]);
+        let whats = of.whats.iter().map(|key| {
+            let number = known.whats.get(key).copied().unwrap_or(NONE);
+            let measure = known.measures.get(number as usize).copied();
+            (number, key.0, measure.unwrap_or(Measure::Nothing))
+        });
+        let whats = whats.collect();
+        Self { columns, known, windows, lanes, codes, whats }
+    }
+
+    /// The rows that are wanted, by their starts.
+    fn rows(&self) -> Vec<Row> {
+        let starts = &self.columns.start;
+        let order = by_start(self.lanes.len(), |row| {
+            let start_ns = starts.at(row);
+            let is_no_time = start_ns == 0 && self.known.drops_zeros;
+            (self.lanes[row] != NONE && !is_no_time).then_some(start_ns)
+        });
+        let mut rows = vec![self.template(); order.len()];
+        for (tile, order) in rows.chunks_mut(TILE).zip(order.chunks(TILE)) {
+            self.fill_who(tile, order);
+            self.fill_numbers(tile, order);
+            self.fill_bytes(tile, order);
+        }
+        rows
+    }
+
+    /// What all rows have in common: columns that are the same in all of them.
+    fn template(&self) -> Row {
+        let of = &self.columns;
+        let only = |column: &Column| column.only().unwrap_or(0);
+        Row {
+            offset: absent_as(-1, only(&of.offset)),
+            file: small(only(&of.file)),
+            epoch: small(only(&of.epoch)),
+            step: small(only(&of.step)),
+            count: counted(only(&of.count)),
+            errno: error(only(&of.errno)),
+            ..Row::default()
+        }
+    }
+
+    fn fill_who(&self, tile: &mut [Row], order: &[u32]) {
+        for (row, number) in tile.iter_mut().zip(order) {
+            let (what, kind, _) = self.whats[self.codes[*number as usize] as usize];
+            (row.lane, row.what) = (self.lanes[*number as usize], what);
+            row.kind = RowKind::from(kind);
+        }
+        self.columns.start.each(order, |place, start_ns| tile[place].start_ns = start_ns);
+        self.columns.duration.each(order, |place, duration_ns| {
+            let row = &mut tile[place];
+            row.end_ns = row.start_ns.saturating_add(duration_ns.max(0));
+        });
+    }
+
+    /// Columns that are the same in all rows are in the template.
+    fn fill_numbers(&self, tile: &mut [Row], order: &[u32]) {
+        let of = &self.columns;
+        let mut fill = |column: &Column, put: fn(&mut Row, i64)| {
+            if column.only().is_none() {
+                column.each(order, |place, value| put(&mut tile[place], value));
+            }
+        };
+        fill(&of.offset, |row, value| row.offset = absent_as(-1, value));
+        fill(&of.file, |row, value| row.file = small(value));
+        fill(&of.epoch, |row, value| row.epoch = small(value));
+        fill(&of.step, |row, value| row.step = small(value));
+        fill(&of.count, |row, value| row.count = counted(value));
+        fill(&of.errno, |row, value| row.errno = error(value));
+    }
+
+    fn fill_bytes(&self, tile: &mut [Row], order: &[u32]) {
+        let of = &self.columns;
+        for (row, number) in tile.iter_mut().zip(order) {
+            let number = *number as usize;
+            let (_, kind, measure) = self.whats[self.codes[number] as usize];
+            row.bytes = match measure {
+                Measure::Value => absent_as(0, of.value.at(number)).cast_unsigned(),
+                Measure::Result => of.result.at(number).max(0).cast_unsigned(),
+                Measure::Size => of.size.at(number).max(0).cast_unsigned(),
+                Measure::Nothing => 0,
+            };
+            if kind == Kind::Summary {
+                row.offset = row.end_ns.saturating_sub(row.start_ns);
+                let length_ns = self.window(number).unwrap_or(row.offset);
+                row.end_ns = row.start_ns.saturating_add(length_ns);
+            }
+        }
+    }
+
+    #[cold]
+    fn window(&self, row: usize) -> Option<i64> {
+        let extra = text(self.windows.as_ref()?, row);
+        i64::try_from(window_ns(extra)?).ok()
+    }
+}
+
+fn absent_as(otherwise: i64, value: i64) -> i64 {
+    if value == ABSENT { otherwise } else { value }
+}
+
+fn small(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(NONE)
+}
+
+fn counted(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn error(number: i64) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
+}

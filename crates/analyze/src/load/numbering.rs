@@ -1,0 +1,168 @@
+//! Lanes and kinds of events get their numbers in the order in which they are met, and events become rows.
+
+use feedline_trace::{Event, Kind, QuickMap, Tables};
+
+use crate::errno::UNKNOWN_ERROR;
+use crate::layer::{Layer, Measure, What};
+use crate::row::{Lane, NONE, Row};
+
+/// No event takes longer than a year; a duration that says so is damage.
+pub(crate) const LONGEST_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
+
+/// What was met so far.
+#[derive(Debug, Default)]
+pub(crate) struct Numbering {
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) whats: Vec<What>,
+    /// The layer of every kind of event.
+    pub(crate) layers: Vec<Layer>,
+    /// Where the bytes of a kind of event stand.
+    measures: Vec<Measure>,
+    /// First and last moment of every lane.
+    pub(crate) spans: Vec<Extent>,
+    /// Events that are no metadata.
+    pub(crate) events: u64,
+    /// Rows that are summaries, and the calls that they stand for.
+    pub(crate) summaries: [u64; 2],
+    /// From the first to the last event, metadata and counters not among them.
+    pub(crate) extent: Extent,
+    by_lane: QuickMap<(u32, u32), u32>,
+    last_lane: Option<((u32, u32), u32)>,
+    by_what: QuickMap<(u32, u32, u32), u32>,
+}
+
+/// From a first to a last moment; empty at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) start_ns: i64,
+    pub(crate) end_ns: i64,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self { start_ns: i64::MAX, end_ns: i64::MIN }
+    }
+}
+
+impl Extent {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.start_ns > self.end_ns
+    }
+}
+
+impl Numbering {
+    /// The number of a thread of a process.
+    #[inline]
+    pub(crate) fn lane(&mut self, process: u32, thread: u32) -> u32 {
+        let key = (process, thread);
+        if let Some((last, lane)) = self.last_lane
+            && last == key
+        {
+            return lane;
+        }
+        let lane = *self.by_lane.entry(key).or_insert_with(|| {
+            self.lanes.push(Lane { process, thread, ..Lane::default() });
+            self.spans.push(Extent::default());
+            self.lanes.len() as u32 - 1
+        });
+        self.last_lane = Some((key, lane));
+        lane
+    }
+
+    /// The number of a kind of event; `key` stands for category and name.
+    #[inline]
+    pub(crate) fn what<'t>(
+        &mut self,
+        kind: Kind,
+        key: (u32, u32),
+        texts: impl FnOnce() -> (&'t str, &'t str),
+    ) -> u32 {
+        *self.by_what.entry((kind as u32, key.0, key.1)).or_insert_with(|| {
+            let (category, name) = texts();
+            let what = What::new(kind, category, name);
+            self.layers.push(what.layer);
+            self.measures.push(what.measure());
+            self.whats.push(what);
+            self.whats.len() as u32 - 1
+        })
+    }
+
+    /// Counts events of a lane and a kind.
+    pub(crate) fn count(&mut self, lane: u32, what: u32, events: u64) {
+        let of = &self.whats[what as usize];
+        let facts = &mut self.lanes[lane as usize];
+        facts.events[of.layer as usize] += events;
+        if of.kind == Kind::Span && of.layer == Layer::Meta && of.category == "thread" {
+            facts.name = Some(of.name.clone());
+        }
+        if !of.is_metadata() {
+            self.events += events;
+        }
+    }
+
+    /// An event as a row.
+    #[inline]
+    pub(crate) fn row(&mut self, tables: &Tables, event: &Event, window_ns: Option<u64>) -> Row {
+        let lane = self.lane(event.process, event.thread);
+        let what = self.what(event.kind, (event.category, event.name), || {
+            (tables.name(event.category), tables.name(event.name))
+        });
+        let row = row(event, lane, what, self.measures[what as usize], window_ns);
+        self.count(lane, what, 1);
+        let extent = Extent { start_ns: row.start_ns, end_ns: row.end_ns };
+        self.spans[lane as usize].add(extent);
+        if self.layers[what as usize] != Layer::Meta {
+            self.extent.add(extent);
+        }
+        if event.kind == Kind::Summary {
+            self.summaries = [self.summaries[0] + 1, self.summaries[1] + event.count];
+        }
+        row
+    }
+}
+
+#[inline]
+fn row(event: &Event, lane: u32, what: u32, measure: Measure, window_ns: Option<u64>) -> Row {
+    let bytes = match measure {
+        Measure::Value => event.value.unwrap_or(0.0).to_bits(),
+        Measure::Result => event.result.unwrap_or(0).max(0).cast_unsigned(),
+        Measure::Size => event.size.unwrap_or(0).max(0).cast_unsigned(),
+        Measure::Nothing => 0,
+    };
+    let (length_ns, offset) = match event.kind {
+        // The calls of a summary took their time between its start and its end.
+        Kind::Summary => (
+            window_ns.unwrap_or(event.duration_ns),
+            i64::try_from(event.duration_ns).unwrap_or(i64::MAX),
+        ),
+        _ => (event.duration_ns, event.offset.unwrap_or(-1)),
+    };
+    Row {
+        start_ns: event.start_ns,
+        end_ns: event.start_ns.saturating_add_unsigned(length_ns),
+        bytes,
+        offset,
+        lane,
+        what,
+        file: event.file.unwrap_or(NONE),
+        epoch: small(event.epoch),
+        step: small(event.step),
+        count: u32::try_from(event.count).unwrap_or(u32::MAX),
+        // Other tracers say that a call was refused, not why.
+        errno: match (event.errno, event.result) {
+            (0, Some(result)) if result < 0 && event.kind == Kind::Call => UNKNOWN_ERROR,
+            (errno, _) => errno,
+        },
+        kind: event.kind.into(),
+    }
+}
+
+#[inline]
+fn small(number: Option<i64>) -> u32 {
+    number.map_or(NONE, |number| u32::try_from(number).unwrap_or(NONE))
+}

@@ -1,0 +1,141 @@
+//! Steps: when a rank waited for a batch, who brought it, and what that one did meanwhile.
+//!
+//! [`Steps`] takes rows in their order and holds, beside the steps it has found, only what is under way:
+//! things that threads are in, batches that are worked on or ready, the step that is open. Ranks do not
+//! touch each other, so shards that have whole ranks are put together by concatenation.
+//!
+//! What a stall is called:
+//!
+//! * The batch that ends a fetch has a producer: the lane whose `batch` span, or whose samples, have the
+//!   same epoch and step; else the lane whose turn it is; else the lane that finished a sample last; else
+//!   all lanes of the rank share the blame.
+//! * While the producer works on the batch, the stall is called by the innermost thing it is in. After the
+//!   batch is done it is hand-off. Before it was begun, it is start-up if that is the lane's first batch,
+//!   too few workers if the lane was at work on others, and prefetch if it was idle.
+//! * Without workers the consumer is the producer.
+
+mod attribution;
+mod borders;
+mod checkpointing;
+mod consumption;
+mod items;
+mod lane_work;
+mod production;
+mod record;
+mod seats;
+#[cfg(test)]
+pub(crate) mod sketch;
+#[cfg(test)]
+mod tests;
+mod unit_model;
+mod window;
+
+use crate::layer::{Cause, Layer, What};
+use crate::roster::Roster;
+use crate::row::{Lane, NONE, Row, RowKind};
+
+pub use items::Parts;
+pub use record::{
+    BlockRecord, CheckpointRecord, Direction, PhaseRecord, StepRecord, UnitSteps, WorkerRecord,
+};
+use unit_model::UnitModel;
+
+/// The steps of all ranks.
+#[derive(Debug)]
+pub struct Steps {
+    /// By lane: its unit and its place in it.
+    places: Vec<(u32, u32)>,
+    /// By what an event is.
+    sorts: Vec<Sort>,
+    /// None for units without a consumer, which have no steps.
+    units: Vec<Option<UnitModel>>,
+}
+
+impl Steps {
+    /// Nothing has happened yet.
+    pub fn new(roster: &Roster, lanes: &[Lane], whats: &[What]) -> Self {
+        let mut places = vec![(NONE, NONE); lanes.len()];
+        let mut of_units: Vec<Vec<u32>> = vec![Vec::new(); roster.units.len()];
+        for (lane, unit) in (0u32..).zip(&roster.unit_of) {
+            if let Some(of_unit) = of_units.get_mut(*unit as usize) {
+                places[lane as usize] = (*unit, of_unit.len() as u32);
+                of_unit.push(lane);
+            }
+        }
+        let units = roster.units.iter().zip(&of_units);
+        Self {
+            places,
+            sorts: whats.iter().map(Sort::new).collect(),
+            units: units
+                .map(|(unit, of_unit)| {
+                    let has_consumer = unit.consumer != NONE;
+                    has_consumer.then(|| UnitModel::new(unit, of_unit, lanes))
+                })
+                .collect(),
+        }
+    }
+
+    /// Takes a row: in the order of [`Row::order`] among the rows of its rank.
+    #[inline]
+    pub fn row(&mut self, row: &Row) {
+        let sort = self.sorts[row.what as usize];
+        if sort.layer == Layer::Meta || !matches!(row.kind, RowKind::Call | RowKind::Span) {
+            return;
+        }
+        let (unit, slot) = self.places[row.lane as usize];
+        if let Some(Some(unit)) = self.units.get_mut(unit as usize) {
+            unit.row(slot, row, sort);
+        }
+    }
+
+    /// All rows have come: the steps of every rank, in the order of [`Roster::units`].
+    pub fn finish(self) -> Vec<UnitSteps> {
+        let models = self.units.into_iter();
+        models.map(|model| model.map(UnitModel::finish).unwrap_or_default()).collect()
+    }
+}
+
+/// What an event is about, in few bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sort {
+    pub(crate) layer: Layer,
+    pub(crate) cause: Option<Cause>,
+    pub(crate) word: Word,
+}
+
+/// What the name of an event says beyond its layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    None,
+    Train,
+    Evaluate,
+    Block,
+    /// Of checkpoints.
+    Save,
+    Load,
+    /// Of calls.
+    Sync,
+    Read,
+    Write,
+}
+
+impl Sort {
+    fn new(what: &What) -> Self {
+        use feedline_recorder::Class;
+        let name = what.name.to_ascii_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+        let word = match (what.layer, what.class) {
+            (Layer::Pipeline, _) if has(&["block"]) => Word::Block,
+            (Layer::Pipeline, _) if has(&["eval", "valid", "test"]) => Word::Evaluate,
+            (Layer::Pipeline, _) if has(&["train"]) => Word::Train,
+            (Layer::Checkpoint, _) if has(&["init"]) => Word::None,
+            (Layer::Checkpoint, _) if has(&["restart", "load", "restore", "read"]) => Word::Load,
+            (Layer::Checkpoint, _) => Word::Save,
+            (_, Some(Class::Sync)) => Word::Sync,
+            (_, Some(Class::Read)) => Word::Read,
+            (_, Some(Class::Write | Class::Copy)) => Word::Write,
+            _ => Word::None,
+        };
+        Self { layer: what.layer, cause: what.cause, word }
+    }
+}

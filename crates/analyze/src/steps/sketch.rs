@@ -1,0 +1,122 @@
+//! Small traces drawn by hand, for tests.
+
+use feedline_trace::Kind;
+
+use crate::layer::What;
+use crate::roster::{Role, Roster, Unit};
+use crate::row::{Lane, NONE, Row, RowKind};
+use crate::steps::{Steps, UnitSteps};
+
+/// A trace in the making. Lane 0 of a rank consumes, the others are workers.
+#[derive(Default)]
+pub(crate) struct Sketch {
+    pub(crate) roster: Roster,
+    pub(crate) lanes: Vec<Lane>,
+    whats: Vec<What>,
+    rows: Vec<Row>,
+}
+
+impl Sketch {
+    /// A trace of one rank with so many workers, a program without an interpreter.
+    pub(crate) fn new(workers: u32) -> Self {
+        let mut sketch = Self::default();
+        sketch.rank(workers);
+        sketch
+    }
+
+    /// Another rank: gives the number of its consumer's lane.
+    pub(crate) fn rank(&mut self, workers: u32) -> u32 {
+        let (consumer, unit) = (self.lanes.len() as u32, self.roster.units.len() as u32);
+        let workers: Vec<u32> = (consumer + 1..=consumer + workers).collect();
+        for _ in 0..=workers.len() {
+            self.lanes.push(Lane { process: unit, ..Lane::default() });
+            self.roster.unit_of.push(unit);
+            self.roster.role_of.push(Role::Worker);
+        }
+        self.roster.units.push(Unit {
+            rank: unit,
+            host: format!("node{unit}"),
+            process: unit,
+            consumer,
+            workers,
+            is_native: true,
+        });
+        consumer
+    }
+
+    /// A thread of the last rank that is no worker.
+    pub(crate) fn other(&mut self, name: &str) -> u32 {
+        let process = self.roster.units.len() as u32 - 1;
+        self.lanes.push(Lane { process, name: Some(name.to_owned()), ..Lane::default() });
+        self.roster.unit_of.push(process);
+        self.roster.role_of.push(Role::Other);
+        self.lanes.len() as u32 - 1
+    }
+
+    /// The first rank is a program with an interpreter.
+    pub(crate) fn interpreted(mut self) -> Self {
+        self.roster.units[0].is_native = false;
+        self
+    }
+
+    /// Something without epoch and step: `category/name`.
+    pub(crate) fn add(&mut self, lane: u32, name: &str, times: (i64, i64)) -> &mut Self {
+        self.tagged(lane, name, times, (NONE, NONE))
+    }
+
+    /// Something of an epoch and a step.
+    pub(crate) fn tagged(
+        &mut self,
+        lane: u32,
+        name: &str,
+        (start_ns, end_ns): (i64, i64),
+        (epoch, step): (u32, u32),
+    ) -> &mut Self {
+        let (category, name) = name.split_once('/').expect("a category and a name");
+        let kind = if category == "POSIX" { Kind::Call } else { Kind::Span };
+        let what = What::new(kind, category, name);
+        let known = self.whats.iter().position(|known| *known == what);
+        let number = known.unwrap_or_else(|| {
+            self.whats.push(what.clone());
+            self.whats.len() - 1
+        });
+        self.lanes[lane as usize].events[what.layer as usize] += 1;
+        let (what, kind) = (number as u32, RowKind::from(kind));
+        let count = 1;
+        self.rows.push(Row {
+            start_ns,
+            end_ns,
+            lane,
+            what,
+            epoch,
+            step,
+            kind,
+            count,
+            ..Row::default()
+        });
+        self
+    }
+
+    /// Bytes of what was added last.
+    pub(crate) fn bytes(&mut self, bytes: u64) -> &mut Self {
+        self.rows.last_mut().expect("something was added").bytes = bytes;
+        self
+    }
+
+    /// A step of a rank: fetch, computation, and the batch of a worker.
+    pub(crate) fn step(&mut self, lane: u32, at: (u32, u32), fetch: (i64, i64), until: i64) {
+        self.tagged(lane, "dataloader/fetch.iter", fetch, at);
+        self.tagged(lane, "compute/compute", (fetch.1, until), at);
+    }
+
+    pub(crate) fn run(&mut self) -> Vec<UnitSteps> {
+        self.rows.sort_by(Row::order);
+        let mut steps = Steps::new(&self.roster, &self.lanes, &self.whats);
+        self.rows.iter().for_each(|row| steps.row(row));
+        steps.finish()
+    }
+
+    pub(crate) fn run_one(&mut self) -> UnitSteps {
+        self.run().remove(0)
+    }
+}

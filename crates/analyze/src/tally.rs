@@ -1,0 +1,536 @@
+//! What can be counted in any order: calls, bytes, latencies, files, and what happened when.
+
+use std::collections::{BTreeMap, HashSet};
+
+use feedline_recorder::Class;
+
+use crate::histogram::Spread;
+use crate::layer::{Layer, What};
+use crate::load::{Tally, Trace};
+use crate::roster::Roster;
+use crate::row::{NONE, Row, RowKind};
+
+/// The most buckets of a timeline.
+const BUCKETS: u64 = 1000;
+/// Error numbers that are told apart; larger ones count as the last.
+const ERRORS: usize = 256;
+/// Buckets of the histogram of read latencies of a bucket of time: eight a power of two are enough there.
+const COARSE: usize = 512;
+
+/// Values of counters are added up as whole numbers of 2^-40.
+pub(crate) const COUNTER_UNIT: f64 = (1_u64 << 40) as f64;
+
+/// What a call does to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    Read,
+    Write,
+    Open,
+    /// Closing, asking, listing, naming: metadata.
+    Meta,
+    /// Mapping, advice, waiting and all else.
+    Other,
+}
+
+impl Deed {
+    pub(crate) fn of(what: &What) -> Option<Self> {
+        if !what.layer.is_io() {
+            return None;
+        }
+        Some(match what.class {
+            Some(Class::Read) => Self::Read,
+            Some(Class::Write) => Self::Write,
+            Some(Class::Open) => Self::Open,
+            Some(Class::Close | Class::Stat | Class::Directory | Class::Name) => Self::Meta,
+            _ => Self::Other,
+        })
+    }
+}
+
+/// What all tallies of a trace need to know.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) start_ns: i64,
+    pub(crate) end_ns: i64,
+    pub(crate) bucket_ns: u64,
+    pub(crate) buckets: usize,
+    /// By kind of event.
+    pub(crate) deeds: Vec<Option<Deed>>,
+    pub(crate) layers: Vec<Layer>,
+    /// By lane: the unit, or [`NONE`].
+    pub(crate) unit_of: Vec<u32>,
+    pub(crate) units: usize,
+    pub(crate) files: usize,
+}
+
+impl Frame {
+    pub(crate) fn new(trace: &Trace, roster: &Roster) -> Self {
+        let run_ns = trace.end_ns.abs_diff(trace.start_ns).max(1);
+        let bucket_ns = round_up(run_ns.div_ceil(BUCKETS));
+        Self {
+            start_ns: trace.start_ns,
+            end_ns: trace.end_ns,
+            bucket_ns,
+            buckets: usize::try_from(run_ns.div_ceil(bucket_ns)).unwrap_or(0),
+            deeds: trace.whats.iter().map(Deed::of).collect(),
+            layers: trace.whats.iter().map(|what| what.layer).collect(),
+            unit_of: roster.unit_of.clone(),
+            units: roster.units.len(),
+            files: trace.tables.files().len(),
+        }
+    }
+
+    /// The bucket of a moment; those outside of the run count to its edges.
+    #[inline]
+    pub(crate) fn bucket(&self, at_ns: i64) -> usize {
+        let since = at_ns.saturating_sub(self.start_ns).max(0).cast_unsigned();
+        ((since / self.bucket_ns) as usize).min(self.buckets - 1)
+    }
+
+    /// Deals an interval out to the buckets that it is in.
+    #[inline]
+    pub(crate) fn spread(&self, start_ns: i64, end_ns: i64, mut put: impl FnMut(usize, u64)) {
+        let (start, end) = (start_ns.max(self.start_ns), end_ns.min(self.end_ns));
+        if start >= end {
+            return;
+        }
+        let (first, last) = (self.bucket(start), self.bucket(end - 1));
+        if first == last {
+            return put(first, end.abs_diff(start));
+        }
+        for bucket in first..=last {
+            let from = self.start_ns + (bucket as u64 * self.bucket_ns).cast_signed();
+            let until = from + self.bucket_ns.cast_signed();
+            put(bucket, until.min(end).abs_diff(from.max(start)));
+        }
+    }
+}
+
+/// The next of 1, 2, 5, 10, 20, 50 ...: widths that people can read.
+fn round_up(ns: u64) -> u64 {
+    let mut power = 1_u64;
+    loop {
+        for factor in [1, 2, 5] {
+            if power.saturating_mul(factor) >= ns {
+                return power.saturating_mul(factor);
+            }
+        }
+        power = power.saturating_mul(10);
+    }
+}
+
+/// Calls or spans of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct FunctionTally {
+    pub(crate) count: u64,
+    pub(crate) errors: u64,
+    pub(crate) total_ns: u64,
+    pub(crate) bytes: u64,
+    pub(crate) latency: Spread,
+    pub(crate) size: Spread,
+}
+
+impl FunctionTally {
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.errors += other.errors;
+        self.total_ns += other.total_ns;
+        self.bytes += other.bytes;
+        self.latency.merge(&other.latency);
+        self.size.merge(&other.size);
+    }
+}
+
+/// What was done with a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct FileTally {
+    pub(crate) opens: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) others: u64,
+    pub(crate) bytes_read: u64,
+    pub(crate) bytes_written: u64,
+    pub(crate) extent_read: u64,
+    pub(crate) ns: u64,
+    pub(crate) metadata_ns: u64,
+    pub(crate) errors: u64,
+    /// The units below 64 that touched it, a bit each; others are in [`Counts::others`].
+    #[serde(skip)]
+    pub(crate) units: u64,
+}
+
+impl FileTally {
+    pub(crate) fn calls(&self) -> u64 {
+        self.opens + self.reads + self.writes + self.others
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.opens += other.opens;
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.others += other.others;
+        self.bytes_read += other.bytes_read;
+        self.bytes_written += other.bytes_written;
+        self.extent_read = self.extent_read.max(other.extent_read);
+        self.ns += other.ns;
+        self.metadata_ns += other.metadata_ns;
+        self.errors += other.errors;
+        self.units |= other.units;
+    }
+}
+
+/// What a rank and its workers did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct UnitTally {
+    pub(crate) bytes_read: u64,
+    pub(crate) bytes_written: u64,
+    pub(crate) calls: u64,
+    pub(crate) samples: u64,
+    /// By bucket of time.
+    pub(crate) read_at: Vec<u64>,
+    pub(crate) io_ns_at: Vec<u64>,
+}
+
+/// A bucket of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Moment {
+    pub(crate) bytes_read: u64,
+    pub(crate) bytes_written: u64,
+    pub(crate) calls: u64,
+    pub(crate) io_ns: u64,
+    /// Latencies of reads, coarse.
+    pub(crate) reads: Vec<u32>,
+}
+
+impl Moment {
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.bytes_read += other.bytes_read;
+        self.bytes_written += other.bytes_written;
+        self.calls += other.calls;
+        self.io_ns += other.io_ns;
+        add_all(&mut self.reads, &other.reads);
+    }
+
+    /// A quantile of the latencies of reads, in thousandths.
+    pub(crate) fn read_ns(&self, thousandths: u64) -> u64 {
+        let all: u64 = self.reads.iter().map(|count| u64::from(*count)).sum();
+        let wanted = (all * thousandths).div_ceil(1000).max(1);
+        let mut seen = 0;
+        for (bucket, count) in self.reads.iter().enumerate() {
+            seen += u64::from(*count);
+            if seen >= wanted {
+                return coarse_value(bucket);
+            }
+        }
+        0
+    }
+}
+
+/// Eight buckets a power of two.
+fn coarse(value: u64) -> usize {
+    let shift = 60_u32.saturating_sub(value.leading_zeros());
+    ((shift as usize) << 3) + (value >> shift) as usize
+}
+
+/// The middle of a coarse bucket.
+fn coarse_value(bucket: usize) -> u64 {
+    let shift = (bucket >> 3).saturating_sub(1);
+    let least = ((bucket - (shift << 3)) as u64) << shift;
+    least + ((1_u64 << shift) - 1) / 2
+}
+
+fn add_all<T: Copy + Default + std::ops::AddAssign>(ours: &mut Vec<T>, theirs: &[T]) {
+    if ours.len() < theirs.len() {
+        ours.resize(theirs.len(), T::default());
+    }
+    for (our, their) in ours.iter_mut().zip(theirs) {
+        *our += *their;
+    }
+}
+
+/// Values of a counter.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct CounterTally {
+    /// By bucket: how many values, and their sum in parts of [`COUNTER_UNIT`], which adds up the same in any
+    /// order.
+    pub(crate) buckets: BTreeMap<u32, (u64, i128)>,
+}
+
+impl CounterTally {
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (bucket, (count, sum)) in other.buckets {
+            let our = self.buckets.entry(bucket).or_default();
+            our.0 += count;
+            our.1 += sum;
+        }
+    }
+}
+
+/// All that is counted.
+#[derive(Debug)]
+pub(crate) struct Counts<'a> {
+    frame: &'a Frame,
+    /// The bucket of the last moment, and from when to when it goes: rows that follow each other are mostly
+    /// in the same one, and dividing is slow.
+    near: (i64, i64, usize),
+    pub(crate) functions: Vec<FunctionTally>,
+    pub(crate) files: Vec<FileTally>,
+    /// Files, and units from 64 on that touched them.
+    pub(crate) others: HashSet<(u32, u32)>,
+    /// What was put there last.
+    last: (u32, u32),
+    pub(crate) units: Vec<UnitTally>,
+    pub(crate) moments: Vec<Moment>,
+    pub(crate) counters: BTreeMap<u32, CounterTally>,
+    pub(crate) errors: Vec<u64>,
+    pub(crate) read_sizes: [u64; 64],
+    pub(crate) write_sizes: [u64; 64],
+    pub(crate) read_latencies: [u64; 64],
+    /// By power of two of size and of latency.
+    pub(crate) read_size_by_latency: Vec<u64>,
+}
+
+impl<'a> Counts<'a> {
+    pub(crate) fn new(frame: &'a Frame) -> Self {
+        let unit = UnitTally {
+            read_at: vec![0; frame.buckets],
+            io_ns_at: vec![0; frame.buckets],
+            ..UnitTally::default()
+        };
+        Self {
+            frame,
+            near: (0, 0, 0),
+            functions: vec![FunctionTally::default(); frame.layers.len()],
+            files: vec![FileTally::default(); frame.files],
+            others: HashSet::new(),
+            last: (NONE, NONE),
+            units: vec![unit; frame.units],
+            moments: vec![Moment::default(); frame.buckets],
+            counters: BTreeMap::new(),
+            errors: vec![0; ERRORS],
+            read_sizes: [0; 64],
+            write_sizes: [0; 64],
+            read_latencies: [0; 64],
+            read_size_by_latency: vec![0; 64 * 64],
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, row: &Row) {
+        let what = row.what as usize;
+        let layer = self.frame.layers[what];
+        let (calls, ns) = match row.kind {
+            RowKind::Counter => return self.counter(row),
+            RowKind::Summary => (u64::from(row.count), row.offset.max(0).cast_unsigned()),
+            _ => (1, row.duration_ns()),
+        };
+        let errors = if row.errno == 0 { 0 } else { calls };
+        let function = &mut self.functions[what];
+        function.count += calls;
+        function.errors += errors;
+        function.total_ns += ns;
+        function.bytes += row.bytes;
+        if calls == 1 {
+            function.latency.add(ns);
+            if row.bytes > 0 {
+                function.size.add(row.bytes);
+            }
+        } else {
+            function.latency.add_many(ns, calls);
+            function.size.add_many(row.bytes, if row.bytes > 0 { calls } else { 0 });
+        }
+        if let Some(deed) = self.frame.deeds[what] {
+            self.io(row, deed, calls, ns);
+        } else if layer == Layer::Sample {
+            let unit = self.frame.unit_of[row.lane as usize];
+            if let Some(unit) = self.units.get_mut(unit as usize) {
+                unit.samples += calls;
+            }
+        }
+    }
+
+    fn io(&mut self, row: &Row, deed: Deed, calls: u64, ns: u64) {
+        let errors = if row.errno == 0 { 0 } else { calls };
+        if errors > 0 {
+            self.errors[usize::from(row.errno).min(ERRORS - 1)] += errors;
+        }
+        let unit = self.frame.unit_of[row.lane as usize];
+        self.file(row, deed, unit, calls, ns);
+        self.shape(row, deed, calls, ns);
+        let bucket = self.bucket(row.start_ns);
+        let moment = &mut self.moments[bucket];
+        moment.calls += calls;
+        let mut of_unit = self.units.get_mut(unit as usize);
+        if let Some(unit) = &mut of_unit {
+            unit.calls += calls;
+        }
+        match deed {
+            Deed::Read => {
+                if let Some(unit) = &mut of_unit {
+                    unit.bytes_read += row.bytes;
+                }
+                if moment.reads.is_empty() {
+                    moment.reads.resize(COARSE, 0);
+                }
+                let mean = ns.checked_div(calls).unwrap_or(0);
+                moment.reads[coarse(mean)] += u32::try_from(calls).unwrap_or(u32::MAX);
+            }
+            Deed::Write => {
+                if let Some(unit) = &mut of_unit {
+                    unit.bytes_written += row.bytes;
+                }
+            }
+            Deed::Open | Deed::Meta | Deed::Other => {}
+        }
+        self.when(bucket, row, deed, unit);
+    }
+
+    /// The bucket of a moment.
+    #[inline]
+    fn bucket(&mut self, at_ns: i64) -> usize {
+        if !(self.near.0..self.near.1).contains(&at_ns) {
+            let bucket = self.frame.bucket(at_ns);
+            let from_ns =
+                self.frame.start_ns + (bucket as u64 * self.frame.bucket_ns).cast_signed();
+            self.near = (from_ns, from_ns + self.frame.bucket_ns.cast_signed(), bucket);
+        }
+        self.near.2
+    }
+
+    /// Deals time and bytes out to the buckets that the call was in; bytes by time, so that they add up.
+    #[inline]
+    fn when(&mut self, first: usize, row: &Row, deed: Deed, unit: u32) {
+        let is_within = row.end_ns <= self.near.1;
+        let (moments, units, frame) = (&mut self.moments, &mut self.units, self.frame);
+        let mut put = |bucket: usize, ns: u64, bytes: u64| {
+            let moment = &mut moments[bucket];
+            moment.io_ns += ns;
+            let (read, written) = match deed {
+                Deed::Read => (bytes, 0),
+                Deed::Write => (0, bytes),
+                Deed::Open | Deed::Meta | Deed::Other => (0, 0),
+            };
+            moment.bytes_read += read;
+            moment.bytes_written += written;
+            if let Some(unit) = units.get_mut(unit as usize) {
+                unit.io_ns_at[bucket] += ns;
+                unit.read_at[bucket] += read;
+            }
+        };
+        let all_ns = row.duration_ns();
+        if is_within || all_ns == 0 {
+            return put(first, all_ns, row.bytes);
+        }
+        let (mut ns_before, mut bytes_before) = (0, 0);
+        frame.spread(row.start_ns, row.end_ns, |bucket, ns| {
+            ns_before += ns;
+            let bytes = u128::from(row.bytes) * u128::from(ns_before) / u128::from(all_ns);
+            let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+            put(bucket, ns, bytes - bytes_before);
+            bytes_before = bytes;
+        });
+    }
+
+    fn file(&mut self, row: &Row, deed: Deed, unit: u32, calls: u64, ns: u64) {
+        let Some(file) = self.files.get_mut(row.file as usize) else { return };
+        match 1_u64.checked_shl(unit) {
+            Some(bit) => file.units |= bit,
+            None if unit != NONE && self.last != (row.file, unit) => {
+                self.last = (row.file, unit);
+                self.others.insert(self.last);
+            }
+            None => {}
+        }
+        file.ns += ns;
+        file.errors += if row.errno == 0 { 0 } else { calls };
+        match deed {
+            Deed::Read => {
+                file.reads += calls;
+                file.bytes_read += row.bytes;
+                if row.kind != RowKind::Summary && row.offset >= 0 {
+                    let end = row.offset.cast_unsigned().saturating_add(row.bytes);
+                    file.extent_read = file.extent_read.max(end);
+                }
+            }
+            Deed::Write => {
+                file.writes += calls;
+                file.bytes_written += row.bytes;
+            }
+            Deed::Open => {
+                file.opens += calls;
+                file.metadata_ns += ns;
+            }
+            Deed::Meta => {
+                file.others += calls;
+                file.metadata_ns += ns;
+            }
+            Deed::Other => file.others += calls,
+        }
+    }
+
+    /// Sizes and latencies by powers of two.
+    fn shape(&mut self, row: &Row, deed: Deed, calls: u64, ns: u64) {
+        let mean = |sum: u64| sum.checked_div(calls).unwrap_or(0);
+        let power = |value: u64| value.max(1).ilog2() as usize;
+        let (size, latency) = (power(mean(row.bytes)), power(mean(ns)));
+        match deed {
+            Deed::Read => {
+                self.read_sizes[size] += calls;
+                self.read_latencies[latency] += calls;
+                self.read_size_by_latency[size * 64 + latency] += calls;
+            }
+            Deed::Write => self.write_sizes[size] += calls,
+            Deed::Open | Deed::Meta | Deed::Other => {}
+        }
+    }
+
+    fn counter(&mut self, row: &Row) {
+        let value = f64::from_bits(row.bytes);
+        if value.is_finite() {
+            let bucket = self.frame.bucket(row.start_ns) as u32;
+            let (count, sum) =
+                self.counters.entry(row.what).or_default().buckets.entry(bucket).or_default();
+            *count += 1;
+            *sum += (value * COUNTER_UNIT).round() as i128;
+        }
+    }
+}
+
+impl Tally for Counts<'_> {
+    fn add(&mut self, rows: &[Row]) {
+        for row in rows {
+            self.take(row);
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (ours, theirs) in self.functions.iter_mut().zip(&other.functions) {
+            ours.merge(theirs);
+        }
+        for (ours, theirs) in self.files.iter_mut().zip(&other.files) {
+            ours.merge(theirs);
+        }
+        self.others.extend(other.others);
+        for (ours, theirs) in self.units.iter_mut().zip(&other.units) {
+            ours.bytes_read += theirs.bytes_read;
+            ours.bytes_written += theirs.bytes_written;
+            ours.calls += theirs.calls;
+            ours.samples += theirs.samples;
+            add_all(&mut ours.read_at, &theirs.read_at);
+            add_all(&mut ours.io_ns_at, &theirs.io_ns_at);
+        }
+        for (ours, theirs) in self.moments.iter_mut().zip(&other.moments) {
+            ours.merge(theirs);
+        }
+        for (what, theirs) in other.counters {
+            self.counters.entry(what).or_default().merge(theirs);
+        }
+        add_all(&mut self.errors, &other.errors);
+        add_all(&mut self.read_size_by_latency, &other.read_size_by_latency);
+        for index in 0..64 {
+            self.read_sizes[index] += other.read_sizes[index];
+            self.write_sizes[index] += other.write_sizes[index];
+            self.read_latencies[index] += other.read_latencies[index];
+        }
+    }
+}
