@@ -18,6 +18,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import analysis
 import checkpoints
 import jobs
 import objects
@@ -35,6 +36,23 @@ LARGE_BYTES = 146600628
 SMALL_BYTES = 114660
 # All data sets together stay below this.
 NEEDED_BYTES = 6 * GIB
+# Those that need no data set of samples.
+WITHOUT_SAMPLES = ("l", "m")
+SECTIONS = """\
+sections, by the letters with which their names begin:
+  a  the loader beside bare preads       b  beside DLIO
+  c  start to first read                 d  planning at scale
+  e-h  formats and limits                i  ranks beside a bare MPI barrier
+  j  object stores                       k  checkpoints
+  l  tracing beside DFTracer             m  analysis beside DFTracer's analyzers
+
+Section m: CPU time and peak memory of `feedline analyze` on one trace of 3.9 million events,
+beside zcat, dftracer_stats and dftracer_view (dftracer-utils 0.0.14) and dftracer-analyzer 0.0.9,
+which gets the same events in its older dialect; that all count the same events, also in a trace
+that DFTracer itself writes here; and events a CPU second and memory of a trace of 100 million
+events in Feedline's own format (--dftracer-events and --events make them smaller).
+A count that differs fails the bench: it ends with status 1.
+"""
 
 
 class Bench:
@@ -48,11 +66,17 @@ class Bench:
         self.examples = options.target / "release" / "examples"
         self.rows = []
         self.left_out = []
+        self.failures = []
 
     def add(self, row):
         """Keeps a row and shows it at once: the whole table is minutes away."""
         self.rows.append(row)
         print("  " + " | ".join(row.cells()), flush=True)
+
+    def fail(self, text):
+        """Something is wrong, not slow."""
+        self.failures.append(text)
+        print(f"  WRONG: {text}", flush=True)
 
     def attempt(self, name, section):
         """Runs a section; one that cannot be measured is named with the reason, not dropped."""
@@ -298,7 +322,8 @@ def machine():
 
 def options_of(argv):
     """Command line, with the environment for defaults."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog=SECTIONS,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     env = os.environ.get
     parser.add_argument("--data", type=Path, default=env("FEEDLINE_BENCH_DIR") or CACHE / "bench")
     parser.add_argument("--peers", type=Path, default=env("FEEDLINE_PEERS") or CACHE / "peers")
@@ -312,6 +337,10 @@ def options_of(argv):
     parser.add_argument("--dlio-rounds", type=int, default=3)
     parser.add_argument("--checkpoint-mib", type=int, default=2048,
                         help="size of the checkpoints, a multiple of 256")
+    parser.add_argument("--events", type=int, default=100_000_000,
+                        help="events of the large trace in Feedline's format")
+    parser.add_argument("--dftracer-events", type=int, default=3_900_000,
+                        help="events of the trace in DFTracer's format")
     parser.add_argument("--only", default="", help="run sections whose name begins with this")
     options = parser.parse_args(argv)
     for name in ("data", "peers", "results", "target"):
@@ -335,8 +364,9 @@ def main(argv):
     if facts["load_at_start"] > facts["cpus"] / 2:
         print("warning: other work is running; ratios of CPU time suffer less than rates")
     try:
-        for job in (bench.large(), bench.small()):
-            bench.feedline.generate(job)
+        if not options.only.startswith(WITHOUT_SAMPLES):
+            for job in (bench.large(), bench.small()):
+                bench.feedline.generate(job)
         bench.attempt("a: loader beside bare pread", bench.loader_beside_pread)
         bench.attempt("a: bytes that moved", bench.bytes_read)
         bench.attempt("b: 146.6 MB samples beside DLIO",
@@ -350,7 +380,8 @@ def main(argv):
         for name, section in sections(bench, cost_row):
             bench.attempt(name, section)
         for name, section in [*jobs.sections(bench), *objects.sections(bench),
-                              *checkpoints.sections(bench, cost_row), *traces.sections(bench)]:
+                              *checkpoints.sections(bench, cost_row), *traces.sections(bench),
+                              *analysis.sections(bench, cost_row)]:
             bench.attempt(name, section)
     finally:
         if os.environ.get("KEEP") != "1":
@@ -359,14 +390,16 @@ def main(argv):
     print("\n".join(render(bench.rows)))
     for line in bench.left_out:
         print(f"left out: {line}")
+    for line in bench.failures:
+        print(f"wrong: {line}")
     options.results.mkdir(parents=True, exist_ok=True)
     path = options.results / time.strftime("%Y-%m-%d-%H-%M-%S.json")
     path.write_text(json.dumps({
         "machine": facts, "rows": [row.as_json() for row in bench.rows],
-        "left_out": bench.left_out,
+        "left_out": bench.left_out, "wrong": bench.failures,
     }, indent=2) + "\n")
     print(f"results: {path}")
-    return 0
+    return 1 if bench.failures else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the peers that `make bench` compares Feedline with: DLIO 2.0.0 with PyTorch, safetensors,
-# two S3 clients (s3torchconnector's and s3dlio), and DFTracer.
-# usage: bench/peers.sh FOLDER      (about 5 GB on disk; CPython 3.11 to 3.13; safe to repeat)
+# two S3 clients (s3torchconnector's and s3dlio), DFTracer, and DFTracer's analyzer.
+# usage: bench/peers.sh FOLDER      (about 6 GB on disk; CPython 3.11 to 3.13; safe to repeat)
 set -euo pipefail
 
 folder=${1:?usage: bench/peers.sh FOLDER}
@@ -56,7 +56,10 @@ environment() {
 }
 
 environment s3 s3torchconnectorclient==1.5.0 s3dlio==0.10.0
-environment dftracer dftracer==2.2.0 dftracer-utils==0.0.14 pydftracer==2.0.6
+environment dftracer dftracer==2.2.0 dftracer-utils==0.0.14 pydftracer==2.0.6 numpy==2.4.6
+# The analyzer starts with this version of the tools alone, which reads traces of DFTracer before 2.1.1.
+environment dfanalyzer dftracer-analyzer==0.0.9 dftracer-utils==0.0.12 dask==2026.8.0 \
+    pandas==2.3.3 pyarrow==26.0.1 numpy==2.4.6 hydra-core==1.3.8 omegaconf==2.3.1
 
 wanted=$(printf '%s\n' "${pins[@]}" "${bare_pins[@]}")
 if [[ -e $venv/complete && $(<"$venv/complete") == "$wanted" ]]; then

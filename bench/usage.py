@@ -11,21 +11,27 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass
 
 PR_SET_CHILD_SUBREAPER = 36
+# Between two looks at the memory of all processes together.
+LOOK_S = 0.2
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a command used. `peak_rss_bytes` is the largest single process, not a sum."""
+    """What a command used. `peak_rss_bytes` is the largest single process, not a sum;
+    `peak_together_bytes` is the sum of all at one moment, pages that they share counted once, as far
+    as looking from time to time shows it (0 if it ended before the first look)."""
 
     exit_code: int
     wall_s: float
     user_s: float
     sys_s: float
     peak_rss_bytes: int
+    peak_together_bytes: int = 0
 
     @property
     def cpu_s(self):
@@ -75,6 +81,8 @@ def _run_and_reap(argv, log_path, env, cwd):
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd=cwd
         )
+        watch = Watch(os.getpid())
+        watch.start()
         exit_code, wall_s = None, None
         while True:
             try:
@@ -84,5 +92,50 @@ def _run_and_reap(argv, log_path, env, cwd):
             if pid == process.pid:
                 exit_code = os.waitstatus_to_exitcode(status)
                 wall_s = time.monotonic() - start
+        watch.ended.set()
+        watch.join()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Usage(exit_code, wall_s, used.ru_utime, used.ru_stime, used.ru_maxrss * 1024)
+    return Usage(exit_code, wall_s, used.ru_utime, used.ru_stime, used.ru_maxrss * 1024,
+                 watch.peak_bytes)
+
+
+class Watch(threading.Thread):
+    """Looks at the memory of all that a process started. Its own time is not the command's."""
+
+    def __init__(self, ancestor):
+        super().__init__(daemon=True)
+        self.ancestor = ancestor
+        self.ended = threading.Event()
+        self.peak_bytes = 0
+
+    def run(self):
+        while not self.ended.wait(LOOK_S):
+            self.peak_bytes = max(self.peak_bytes, sum(map(shared_out_bytes, self.descendants())))
+
+    def descendants(self):
+        """Numbers of the processes below the ancestor."""
+        children = {}
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as stat:
+                    # The name in brackets may hold anything.
+                    parent = int(stat.read().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(name))
+        found = list(children.get(self.ancestor, []))
+        for pid in found:
+            found.extend(children.get(pid, []))
+        return found
+
+
+def shared_out_bytes(pid):
+    """Memory of a process; of pages that several have, its share. 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as rollup:
+            for line in rollup:
+                if line.startswith("Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
