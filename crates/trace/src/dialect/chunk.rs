@@ -46,6 +46,14 @@ pub struct RawEvent {
     pub extra: Option<u32>,
 }
 
+impl RawEvent {
+    /// An event of which nothing else is known yet.
+    pub(crate) fn new(event: Event, pid: u32) -> Self {
+        let (host, file) = (Named::Not, Named::Not);
+        Self { event, pid, host, file, hashes: (0, 0), extra: None }
+    }
+}
+
 /// A record about other records.
 #[derive(Clone, Debug)]
 pub struct Metadata {
@@ -218,14 +226,7 @@ impl Chunk {
             count: 1,
             ..Event::default()
         };
-        let mut raw = RawEvent {
-            event,
-            pid,
-            host: Named::Not,
-            file: Named::Not,
-            hashes: (0, 0),
-            extra: None,
-        };
+        let mut raw = RawEvent::new(event, pid);
         self.records += 1;
         if kind == Kind::Counter {
             self.counters(line, &mut raw);

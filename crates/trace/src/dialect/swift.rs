@@ -64,14 +64,7 @@ impl Chunk {
             count: 1,
             ..Event::default()
         };
-        let mut raw = RawEvent {
-            event,
-            pid,
-            host: Named::Not,
-            file: Named::Not,
-            hashes: (0, 0),
-            extra: None,
-        };
+        let mut raw = RawEvent::new(event, pid);
         let layout = self.layout(name, kind);
         if layout.counts_elements {
             return None;
