@@ -58,12 +58,24 @@ check() {
     fi
 }
 
+# Runs a command; where nobody watches, one that stands still is ended after so many minutes, and the parts
+# behind it still run.
+limited() {
+    local minutes=$1
+    shift
+    if [[ -t 0 ]]; then
+        "$@"
+    else
+        timeout --kill-after=10s "${minutes}m" "$@"
+    fi
+}
+
 # Prints a heading, runs cargo test, adds up the "test result:" lines of all test programs.
 rust_tests() {
     local name=$1 status=0 ok bad ignored
     shift
     echo "== $name"
-    cargo test --locked --no-fail-fast "$@" 2>&1 | tee "$log/rust" || status=$?
+    limited 30 cargo test --locked --no-fail-fast "$@" 2>&1 | tee "$log/rust" || status=$?
     read -r ok bad ignored < <(awk '
         /^test result: / { ok += $4; bad += $6; ignored += $8 }
         END { print ok + 0, bad + 0, ignored + 0 }' "$log/rust")
@@ -216,7 +228,7 @@ judge() {
         FEEDLINE_CHECKPOINT_WRITE=$CARGO_TARGET_DIR/debug/examples/write \
         FEEDLINE_TRACE_KNOWN=$CARGO_TARGET_DIR/debug/examples/known \
         FEEDLINE_SAMPLE_REPORT=$CARGO_TARGET_DIR/debug/examples/sample_report \
-        "$python" -m pytest -q -p no:cacheprovider -o tmp_path_retention_policy=failed \
+        limited 15 "$python" -m pytest -q -p no:cacheprovider -o tmp_path_retention_policy=failed \
         --junitxml="$report" "$folder" || true
     if [[ -s $report ]]; then
         read -r ok bad skipped < <("$python" - "$report" <<'PY'

@@ -38,6 +38,7 @@ int main(int count, char **args)
     stable = !strcmp(args[1], "stable");
     snprintf(log_folder, sizeof log_folder, "%s", args[3]);
     if (!strcmp(args[1], "threads")) {
+        alone = 0;
         pthread_t threads[8];
         static char folders[8][1024];
         for (int i = 0; i < 8; i++) {

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
 use std::collections::{BTreeMap, HashMap};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -81,8 +82,19 @@ pub(crate) fn traced(program: impl AsRef<std::ffi::OsStr>, folder: &Path) -> Com
     command
 }
 
-/// Runs a command to its end.
+/// Seconds after which a program is taken to stand still: none of these tests takes a hundredth of it.
+const STANDS_STILL: u32 = 300;
+
+/// Runs a command to its end. One that stands still is ended by an alarm, so that its test fails and the
+/// others still run.
 pub(crate) fn run(command: &mut Command) -> Output {
+    // SAFETY: `alarm` may be called between fork and exec, and stays set across it.
+    unsafe {
+        command.pre_exec(|| {
+            libc::alarm(STANDS_STILL);
+            Ok(())
+        });
+    }
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
