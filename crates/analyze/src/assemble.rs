@@ -2,7 +2,7 @@
 
 use crate::Settings;
 use crate::analysis::{
-    Analysis, Answer, Coverage, FORMAT, Health, Phase, Problem, Rank, Timeline, VERSION,
+    Analysis, Answer, Coverage, FORMAT, Health, Phase, Problem, Rank, Step, Timeline, VERSION,
 };
 use crate::layer::{CAUSES, Layer};
 use crate::partial::{FORMAT as FORMAT_OF_PARTS, Partial, UnitPart, VERSION as VERSION_OF_PARTS};
@@ -40,6 +40,7 @@ impl Partial {
         self.fill_steps(&mut analysis, settings);
         analysis.ranks = self.units.values().map(rank).collect();
         self.fill_timeline(&mut analysis.timeline);
+        analysis.steps = self.take_steps();
         analysis.verdict.text = sentence(&analysis);
         analysis.findings = findings::findings(&analysis, &settings.thresholds);
         analysis
@@ -126,13 +127,21 @@ impl Partial {
         analysis.stall = job::stall_by_cause(&units);
         analysis.checkpoints = job::checkpoints::checkpoints(&units, start_ns, run_ns);
         analysis.what_if = what_if::what_if(&units);
-        for unit in &units {
-            let shown = unit.steps.iter().map(|step| step.shown(unit.rank, start_ns));
-            analysis.steps.extend(shown);
-        }
         for (unit, steps) in self.units.values_mut().zip(units) {
             unit.steps = steps;
         }
+    }
+
+    /// The steps of all ranks, as they are shown. They are many: what they are made of goes, rank by rank.
+    fn take_steps(&mut self) -> Vec<Step> {
+        let start_ns = self.facts.start_ns;
+        let count = self.units.values().map(|unit| unit.steps.steps.len()).sum();
+        let mut shown = Vec::with_capacity(count);
+        for unit in self.units.values_mut() {
+            let steps = std::mem::take(&mut unit.steps.steps);
+            shown.extend(steps.iter().map(|step| step.shown(unit.steps.rank, start_ns)));
+        }
+        shown
     }
 
     /// Stalls by bucket, of all ranks and of each.

@@ -48,7 +48,8 @@ use stock::{Stock, Zero};
 pub struct Options {
     /// Threads that decode.
     pub threads: NonZeroUsize,
-    /// How much memory rows may take; what does not fit is sorted in files.
+    /// How much memory rows may take, and what [is set aside](Trace::set_aside); what does not fit is sorted
+    /// in files.
     pub memory_bytes: u64,
     /// Where columns of traces of other tools are kept for the next time; nowhere if there is none.
     pub cache: Option<PathBuf>,
@@ -195,6 +196,8 @@ pub struct Trace {
     rows: Rows,
     options: Options,
     peak_bytes: AtomicU64,
+    /// Memory that is not for rows.
+    set_aside_bytes: AtomicU64,
     /// What was unpacked of archives; removed with the trace.
     _unpacked: Vec<tar::Unpacked>,
 }
@@ -337,6 +340,7 @@ impl Trace {
             rows,
             options: options.clone(),
             peak_bytes: AtomicU64::new(0),
+            set_aside_bytes: AtomicU64::new(0),
             _unpacked: Vec::new(),
         }
     }
@@ -385,6 +389,7 @@ impl Trace {
             rows: Rows::Groups(groups, known),
             options: options.clone(),
             peak_bytes: AtomicU64::new(0),
+            set_aside_bytes: AtomicU64::new(0),
             _unpacked: Vec::new(),
         })
     }
@@ -392,6 +397,11 @@ impl Trace {
     /// The most memory that rows took so far, as the loader counts it.
     pub fn peak_bytes(&self) -> u64 {
         self.peak_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Says what the caller will hold beside rows: those get the rest of the memory, and a quarter at least.
+    pub fn set_aside(&self, bytes: u64) {
+        self.set_aside_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// All rows of lanes that are wanted, in [their order](Row::order), some at a time; and what tallies,
@@ -427,10 +437,12 @@ impl Trace {
         tally: &(dyn Fn() -> T + Sync),
         take: &mut dyn FnMut(&[Row]),
     ) -> Result<Vec<T>, LoadError> {
-        let turns = folder::turns(groups);
+        let turns = folder::turns(groups, known, is_wanted);
         // What is under way takes memory too: about half of it is for that.
         let threads = self.options.threads.get();
         let budget = self.options.budget();
+        let spent = self.set_aside_bytes.load(Ordering::Relaxed).min(budget.bytes / 4 * 3);
+        let budget = Budget { bytes: budget.bytes - spent, ..budget };
         let group_bytes = folder::largest_bytes(groups).max(1);
         let most = usize::try_from(budget.bytes / 2 / group_bytes).unwrap_or(usize::MAX);
         let ahead = most.saturating_sub(1).clamp(1, threads + 1);

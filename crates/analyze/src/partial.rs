@@ -14,7 +14,7 @@ use crate::layer::{LAYERS, Layer, What};
 use crate::load::{LoadError, Trace, Watch};
 use crate::roster::{Role, Roster};
 use crate::row::NONE;
-use crate::steps::{Steps, UnitSteps};
+use crate::steps::{StepRecord, Steps, UnitSteps};
 use crate::sweep::{GROUPS, Sweep, Swept, title};
 use crate::tally::{CounterTally, Counts, FileTally, Frame, FunctionTally, Moment, UnitTally};
 
@@ -173,6 +173,7 @@ impl Partial {
         let mut sweep = Sweep::new(trace, &roster, &frame);
         let mut steps = Steps::new(&roster, &trace.lanes, &trace.whats);
         let is_wanted = |lane: u32| shard.has(roster.unit_of[lane as usize]);
+        trace.set_aside(steps_bytes(trace) / u64::from(shard.of.max(1)));
         let counts = trace.stream(watch, &is_wanted, &|| Counts::new(&frame), &mut |rows| {
             sweep.take(rows);
             rows.iter().for_each(|row| steps.row(row));
@@ -264,6 +265,19 @@ impl Partial {
             ours.self_ns += theirs.self_ns;
         }
     }
+}
+
+/// Memory that steps will take, so that rows leave it to them: one a fetch, or where nobody says what a fetch
+/// is, one a computation.
+fn steps_bytes(trace: &Trace) -> u64 {
+    let events =
+        |layer: Layer| -> u64 { trace.lanes.iter().map(|lane| lane.events[layer as usize]).sum() };
+    let steps = match events(Layer::Fetch) {
+        0 => events(Layer::Compute),
+        fetches => fetches,
+    };
+    // Beside its record a step has times when the rank was stalled and when batches were ready.
+    steps * (size_of::<StepRecord>() as u64 + 64)
 }
 
 /// What a partial is made of.

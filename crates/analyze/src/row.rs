@@ -67,6 +67,7 @@ impl From<Kind> for RowKind {
 
 impl Row {
     /// How long it took.
+    #[inline]
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns).max(0).cast_unsigned()
     }

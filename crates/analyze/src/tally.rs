@@ -14,6 +14,8 @@ use crate::row::{NONE, Row, RowKind};
 const BUCKETS: u64 = 1000;
 /// Error numbers that are told apart; larger ones count as the last.
 const ERRORS: usize = 256;
+/// Rows whose files are fetched together.
+const TILE: usize = 256;
 /// Buckets of the histogram of read latencies of a bucket of time: eight a power of two are enough there.
 const COARSE: usize = 512;
 
@@ -226,6 +228,21 @@ impl Moment {
     }
 }
 
+/// How many calls a row stands for, and how long they took.
+#[inline]
+fn calls_of(row: &Row) -> (u64, u64) {
+    match row.kind {
+        RowKind::Summary => (u64::from(row.count), row.offset.max(0).cast_unsigned()),
+        _ => (1, row.duration_ns()),
+    }
+}
+
+/// Nearly all rows are one call, and dividing is slow.
+#[inline]
+fn mean(sum: u64, calls: u64) -> u64 {
+    if calls == 1 { sum } else { sum.checked_div(calls).unwrap_or(0) }
+}
+
 /// Eight buckets a power of two.
 fn coarse(value: u64) -> usize {
     let shift = 60_u32.saturating_sub(value.leading_zeros());
@@ -319,11 +336,10 @@ impl<'a> Counts<'a> {
     fn take(&mut self, row: &Row) {
         let what = row.what as usize;
         let layer = self.frame.layers[what];
-        let (calls, ns) = match row.kind {
-            RowKind::Counter => return self.counter(row),
-            RowKind::Summary => (u64::from(row.count), row.offset.max(0).cast_unsigned()),
-            _ => (1, row.duration_ns()),
-        };
+        if row.kind == RowKind::Counter {
+            return self.counter(row);
+        }
+        let (calls, ns) = calls_of(row);
         let errors = if row.errno == 0 { 0 } else { calls };
         let function = &mut self.functions[what];
         function.count += calls;
@@ -355,8 +371,8 @@ impl<'a> Counts<'a> {
             self.errors[usize::from(row.errno).min(ERRORS - 1)] += errors;
         }
         let unit = self.frame.unit_of[row.lane as usize];
-        self.file(row, deed, unit, calls, ns);
         self.shape(row, deed, calls, ns);
+        self.file(row, deed, unit, calls, ns);
         let bucket = self.bucket(row.start_ns);
         let moment = &mut self.moments[bucket];
         moment.calls += calls;
@@ -372,8 +388,7 @@ impl<'a> Counts<'a> {
                 if moment.reads.is_empty() {
                     moment.reads.resize(COARSE, 0);
                 }
-                let mean = ns.checked_div(calls).unwrap_or(0);
-                moment.reads[coarse(mean)] += u32::try_from(calls).unwrap_or(u32::MAX);
+                moment.reads[coarse(mean(ns, calls))] += u32::try_from(calls).unwrap_or(u32::MAX);
             }
             Deed::Write => {
                 if let Some(unit) = &mut of_unit {
@@ -431,6 +446,13 @@ impl<'a> Counts<'a> {
         });
     }
 
+    /// Looks at what is kept of the files of rows: they are many and far from the processor, and looked at
+    /// one after the other, with nothing in between, several come at once.
+    fn fetch(&self, rows: &[Row]) {
+        let files = rows.iter().filter_map(|row| self.files.get(row.file as usize));
+        std::hint::black_box(files.fold(0, |seen, file| seen ^ file.opens ^ file.units));
+    }
+
     fn file(&mut self, row: &Row, deed: Deed, unit: u32, calls: u64, ns: u64) {
         let Some(file) = self.files.get_mut(row.file as usize) else { return };
         match 1_u64.checked_shl(unit) {
@@ -470,7 +492,7 @@ impl<'a> Counts<'a> {
 
     /// Sizes and latencies by powers of two.
     fn shape(&mut self, row: &Row, deed: Deed, calls: u64, ns: u64) {
-        let mean = |sum: u64| sum.checked_div(calls).unwrap_or(0);
+        let mean = |sum: u64| mean(sum, calls);
         let power = |value: u64| value.max(1).ilog2() as usize;
         let (size, latency) = (power(mean(row.bytes)), power(mean(ns)));
         match deed {
@@ -498,8 +520,9 @@ impl<'a> Counts<'a> {
 
 impl Tally for Counts<'_> {
     fn add(&mut self, rows: &[Row]) {
-        for row in rows {
-            self.take(row);
+        for some in rows.chunks(TILE) {
+            self.fetch(some);
+            some.iter().for_each(|row| self.take(row));
         }
     }
 

@@ -1,7 +1,10 @@
 //! One event.
 
+use serde::{Deserialize, Serialize};
+
 /// What kind of event this is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A call of the C library.
     #[default]

@@ -11,6 +11,7 @@ mod error;
 mod event_columns;
 mod reader;
 mod schema;
+mod survey;
 mod table_file;
 mod writer;
 
@@ -18,6 +19,7 @@ pub use blocks::{ABSENT, Block, BlockFacts, Blocks, Column};
 pub use error::FolderError;
 pub use reader::Folder;
 pub use schema::{ColumnFacts, VERSION, columns_of};
+pub use survey::Survey;
 pub use writer::{FolderWriter, Written};
 
 pub(crate) use claim::{Claim, WRITERS, numbers};

@@ -32,7 +32,7 @@ pub use event::{Batch, Event, Kind};
 pub use flow::{Sink, Source, pour};
 pub use folder::{
     ABSENT, Block, BlockFacts, Blocks, Column, ColumnFacts, Folder, FolderError, FolderWriter,
-    VERSION, Written, columns_of,
+    Survey, VERSION, Written, columns_of,
 };
 pub use pickup::{Recovered, recover};
 pub use process::{End, Process};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use feedline_trace::{
-    ABSENT, Block, BlockFacts, Blocks, Column, FolderError, Kind, QuickMap, Tables,
+    ABSENT, Block, BlockFacts, Blocks, Column, FolderError, Kind, QuickMap, Survey, Tables,
 };
 
 use crate::layer::{Layer, Measure, What};
@@ -15,10 +15,10 @@ use super::order::{Layers, by_start, settle_ties};
 use super::ordered::{Crew, ordered};
 use super::{LoadError, Options, Watch};
 
-/// Lanes times kinds of events of a row group that are counted in a table.
+/// Combinations of codes that are numbered by a table.
 const TABLE: usize = 1 << 20;
 /// Columns that say who did what.
-const WHO_AND_WHAT: [&str; 5] = ["process", "thread", "kind", "category", "name"];
+const SURVEYED: [&str; 7] = ["process", "thread", "start", "kind", "category", "name", "count"];
 /// Columns that rows are made of.
 const COLUMNS: [&str; 16] = [
     "process", "thread", "start", "duration", "kind", "category", "name", "file", "offset", "size",
@@ -65,6 +65,18 @@ impl Groups {
         self.folders[folder].read(group, columns)
     }
 
+    /// What a row group has in it, if its file says so.
+    fn survey(&self, index: usize) -> Option<&Survey> {
+        let (folder, group) = self.groups[index];
+        self.folders[folder].survey(group)
+    }
+
+    /// A row group that has something in it that nothing should be there.
+    fn wrong(&self, index: usize, what: &'static str) -> FolderError {
+        let (folder, group) = self.groups[index];
+        FolderError::Content { path: self.folders[folder].path(group).to_owned(), what }
+    }
+
     /// Looks whether everything is as it was written.
     pub(crate) fn verify(&self) -> Result<(), FolderError> {
         self.folders.iter().try_for_each(Blocks::verify)
@@ -74,17 +86,6 @@ impl Groups {
     pub(crate) fn rows(&self) -> u64 {
         (0..self.len()).map(|index| self.facts(index).rows).sum()
     }
-}
-
-/// What a row group has in it.
-#[derive(Debug, Default)]
-struct Survey {
-    lanes: Vec<(u32, u32)>,
-    whats: Vec<(Kind, String, String)>,
-    /// Events by lane and kind of event.
-    counts: Vec<((u32, u32), u64)>,
-    zero_times: u64,
-    summaries: [u64; 2],
 }
 
 /// What all row groups have in them together.
@@ -113,9 +114,9 @@ pub(crate) fn survey(
         |give| {
             let _ = (0..groups.len()).all(give);
         },
-        &|(), index| survey_group(groups, index, drops_zeros),
+        &|(), index| survey_group(groups, index),
         &mut |survey: Result<Survey, FolderError>| {
-            surveyed.add(survey?);
+            surveyed.add(survey?, drops_zeros);
             done += 1;
             watch.progress("looking", done, groups.len() as u64);
             Ok::<(), LoadError>(())
@@ -136,43 +137,27 @@ fn drops_zeros(groups: &Groups) -> bool {
     least == 0 && most > 24 * 3600 * 1_000_000_000
 }
 
-fn survey_group(groups: &Groups, index: usize, drops_zeros: bool) -> Result<Survey, FolderError> {
-    let mut block = groups.read(index, &WHO_AND_WHAT)?;
-    let mut codes = Codes::of(&mut block);
-    let mut survey = Survey::default();
-    let lanes: Vec<u32> = (0..block.rows).map(|row| codes.lane(row)).collect();
-    let whats: Vec<u32> = (0..block.rows).map(|row| codes.what(row)).collect();
-    let width = codes.whats.len();
-    if width.saturating_mul(codes.lanes.len()) <= TABLE {
-        let mut counts = vec![0_u64; width * codes.lanes.len()];
-        for (lane, what) in lanes.iter().zip(&whats) {
-            counts[*lane as usize * width + *what as usize] += 1;
-        }
-        let with = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
-        let key = |place: usize| ((place / width) as u32, (place % width) as u32);
-        survey.counts = with.map(|(place, count)| (key(place), count)).collect();
-    } else {
-        let mut counts: QuickMap<(u32, u32), u64> = QuickMap::default();
-        for key in lanes.into_iter().zip(whats) {
-            *counts.entry(key).or_default() += 1;
-        }
-        survey.counts = counts.into_iter().collect();
-        survey.counts.sort_unstable();
+/// Who did what in a row group: as its file says, or as its columns do.
+fn survey_group(groups: &Groups, index: usize) -> Result<Survey, FolderError> {
+    if let Some(survey) = groups.survey(index) {
+        return Ok(survey.clone());
     }
-    survey.lanes = codes.lanes;
-    survey.whats = codes.whats;
-    if survey.whats.iter().any(|(kind, ..)| *kind == Kind::Summary) {
-        let mut more = groups.read(index, &["kind", "count"])?;
-        let (kind, count) = (more.take("kind"), more.take("count"));
-        let is_summary = |row: &usize| text(&kind, *row) == Kind::Summary.name();
-        for row in (0..block.rows).filter(is_summary) {
-            survey.summaries[0] += 1;
-            survey.summaries[1] += count.at(row).max(0).cast_unsigned();
-        }
+    let mut block = groups.read(index, &SURVEYED)?;
+    let (start, count) = (block.take("start"), block.take("count"));
+    let codes = Codes::of(&mut block);
+    let mut counts: QuickMap<(u32, u32), u64> = QuickMap::default();
+    for pair in codes.lane_of.iter().copied().zip(codes.what_of.iter().copied()) {
+        *counts.entry(pair).or_default() += 1;
     }
-    if drops_zeros && groups.facts(index).starts_ns.is_none_or(|(least, _)| least <= 0) {
-        let start = groups.read(index, &["start"])?.take("start");
-        survey.zero_times = (0..block.rows).filter(|row| start.at(*row) == 0).count() as u64;
+    let mut survey = Survey { lanes: codes.lanes, whats: codes.whats, ..Survey::default() };
+    survey.counts = counts.into_iter().map(|((lane, what), count)| (lane, what, count)).collect();
+    survey.counts.sort_unstable();
+    survey.zero_times = (0..block.rows).filter(|row| start.at(*row) == 0).count() as u64;
+    for (row, what) in codes.what_of.iter().enumerate() {
+        if survey.whats[*what as usize].0 == Kind::Summary {
+            survey.summaries.0 += 1;
+            survey.summaries.1 += count.at(row).max(0).cast_unsigned();
+        }
     }
     Ok(survey)
 }
@@ -183,20 +168,20 @@ fn text(column: &Column, row: usize) -> &str {
 }
 
 impl Surveyed {
-    fn add(&mut self, survey: Survey) {
-        let lanes: Vec<u32> = survey
-            .lanes
-            .iter()
-            .map(|(process, thread)| self.numbering.lane(*process, *thread))
+    fn add(&mut self, survey: Survey, drops_zeros: bool) {
+        let lanes = survey.lanes.iter();
+        let lanes: Vec<u32> = lanes
+            .map(|(process, thread)| self.numbering.lane(table_row(*process), *thread))
             .collect();
         let whats: Vec<u32> = survey.whats.into_iter().map(|what| self.what(what)).collect();
-        for ((lane, what), events) in survey.counts {
+        for (lane, what, events) in survey.counts {
             self.numbering.count(lanes[lane as usize], whats[what as usize], events);
         }
-        self.zero_times += survey.zero_times;
-        for (all, some) in self.numbering.summaries.iter_mut().zip(survey.summaries) {
-            *all += some;
+        if drops_zeros {
+            self.zero_times += survey.zero_times;
         }
+        self.numbering.summaries[0] += survey.summaries.0;
+        self.numbering.summaries[1] += survey.summaries.1;
     }
 
     fn what(&mut self, (kind, category, name): (Kind, String, String)) -> u32 {
@@ -211,7 +196,7 @@ impl Surveyed {
 /// leaves room for an earlier beginning or a later end.
 fn extent(groups: &Groups, surveyed: &Surveyed, drops_zeros: bool) -> Result<Extent, FolderError> {
     let mut extent = Extent::default();
-    for (least, index) in turns(groups) {
+    for (least, index) in by_beginning(groups) {
         if least >= extent.start_ns {
             break;
         }
@@ -244,14 +229,15 @@ fn extent_of(
     let mut extent = Extent::default();
     let mut block = groups.read(index, &["start", "duration", "kind", "category", "name"])?;
     let (start, duration) = (block.take("start"), block.take("duration"));
-    let mut codes = Codes::of(&mut block);
-    let metas: Vec<bool> = codes.all_whats(block.rows, |kind, category, name| {
-        let what = surveyed.known.get(&(kind, category.to_owned(), name.to_owned()));
-        what.is_none_or(|what| surveyed.numbering.layers[*what as usize] == Layer::Meta)
-    });
+    let codes = Codes::of(&mut block);
+    let is_meta = |what: &(Kind, String, String)| {
+        let number = surveyed.known.get(what);
+        number.is_none_or(|number| surveyed.numbering.layers[*number as usize] == Layer::Meta)
+    };
+    let metas: Vec<bool> = codes.whats.iter().map(is_meta).collect();
     for row in 0..block.rows {
         let start_ns = start.at(row);
-        if metas[codes.what(row) as usize] || (drops_zeros && start_ns == 0) {
+        if metas[codes.what_of[row] as usize] || (drops_zeros && start_ns == 0) {
             continue;
         }
         let end_ns = start_ns.saturating_add(duration.at(row).max(0));
@@ -260,126 +246,75 @@ fn extent_of(
     Ok(extent)
 }
 
+fn table_row(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
 /// Numbers of lanes and of kinds of events within a row group, in the order in which they are met.
 struct Codes {
-    process: Column,
-    thread: Column,
-    kind: Column,
-    category: Column,
-    name: Column,
-    kinds: Vec<Kind>,
-    lanes: Vec<(u32, u32)>,
+    lanes: Vec<(i64, u32)>,
     whats: Vec<(Kind, String, String)>,
-    /// By the codes of process and thread, plus 1; empty if those are too many.
-    by_codes: Vec<u32>,
-    by_lane: QuickMap<(i64, i64), u32>,
-    last_lane: Option<((i64, i64), u32)>,
-    /// By kind, category and name, plus 1.
-    by_what: Vec<u32>,
+    /// By row.
+    lane_of: Vec<u32>,
+    what_of: Vec<u32>,
+    kind: Column,
 }
 
 impl Codes {
     fn of(block: &mut Block) -> Self {
+        let (process, thread) = (block.take("process"), block.take("thread"));
+        let (lane_of, firsts) = number([&process, &thread], block.rows);
+        let lane = |row: &usize| (process.at(*row), table_row(thread.at(*row)));
+        let lanes = firsts.iter().map(lane).collect();
         let (kind, category, name) =
             (block.take("kind"), block.take("category"), block.take("name"));
-        let known = |text: &String| Kind::ALL.into_iter().find(|kind| kind.name() == text);
+        let (what_of, firsts) = number([&kind, &category, &name], block.rows);
         // What is not known was written by a later version, which says so; never mind.
-        let kinds = kind.texts.iter().map(|text| known(text).unwrap_or_default()).collect();
-        let combinations = kind.texts.len() * category.texts.len() * name.texts.len();
-        let (process, thread) = (block.take("process"), block.take("thread"));
-        let lanes = process.values.len().saturating_mul(thread.values.len());
-        Self {
-            by_codes: vec![0; if lanes <= TABLE { lanes } else { 0 }],
-            process,
-            thread,
-            by_what: vec![0; combinations.min(1 << 20)],
-            kind,
-            category,
-            name,
-            kinds,
-            lanes: Vec::new(),
-            whats: Vec::new(),
-            by_lane: QuickMap::default(),
-            last_lane: None,
-        }
-    }
-
-    #[inline]
-    fn lane(&mut self, row: usize) -> u32 {
-        if self.by_codes.is_empty() {
-            return self.lane_of(row);
-        }
-        let threads = self.thread.values.len();
-        let place = self.process.code_at(row) * threads + self.thread.code_at(row);
-        if self.by_codes[place] == 0 {
-            self.by_codes[place] = self.lane_of(row) + 1;
-        }
-        self.by_codes[place] - 1
-    }
-
-    fn lane_of(&mut self, row: usize) -> u32 {
-        let key = (self.process.at(row), self.thread.at(row));
-        if let Some((last, lane)) = self.last_lane
-            && last == key
-        {
-            return lane;
-        }
-        let lane = *self.by_lane.entry(key).or_insert_with(|| {
-            let narrow = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
-            self.lanes.push((narrow(key.0), narrow(key.1)));
-            self.lanes.len() as u32 - 1
-        });
-        self.last_lane = Some((key, lane));
-        lane
-    }
-
-    #[inline]
-    fn what(&mut self, row: usize) -> u32 {
-        let places = [&self.kind, &self.category, &self.name]
-            .map(|column| usize::try_from(column.at(row)).unwrap_or(0));
-        let place =
-            (places[0] * self.category.texts.len() + places[1]) * self.name.texts.len() + places[2];
-        match self.by_what.get(place) {
-            Some(0) | None => self.new_what(place, places),
-            Some(what) => what - 1,
-        }
-    }
-
-    #[cold]
-    fn new_what(&mut self, place: usize, [kind, category, name]: [usize; 3]) -> u32 {
-        let text =
-            |column: &Column, place: usize| column.texts.get(place).cloned().unwrap_or_default();
-        let kind = self.kinds.get(kind).copied().unwrap_or_default();
-        let what = (kind, text(&self.category, category), text(&self.name, name));
-        let number = match self.by_what.get(place) {
-            // More combinations than are kept: they are looked for.
-            None => self.whats.iter().position(|known| *known == what),
-            Some(_) => None,
+        let known = |text: &str| Kind::ALL.into_iter().find(|kind| kind.name() == text);
+        let what = |row: &usize| {
+            let kind = known(text(&kind, *row)).unwrap_or_default();
+            (kind, text(&category, *row).to_owned(), text(&name, *row).to_owned())
         };
-        let number = number.unwrap_or_else(|| {
-            self.whats.push(what);
-            self.whats.len() - 1
-        }) as u32;
-        if let Some(known) = self.by_what.get_mut(place) {
-            *known = number + 1;
-        }
-        number
+        let whats = firsts.iter().map(what).collect();
+        Self { lanes, whats, lane_of, what_of, kind }
     }
+}
 
-    /// Something about every kind of event of the row group.
-    fn all_whats<T>(&mut self, rows: usize, of: impl Fn(Kind, &str, &str) -> T) -> Vec<T> {
-        for row in 0..rows {
-            self.what(row);
+/// Numbers of combinations of values, in the order in which they are met: that of every row, and the row at
+/// which each was met first.
+fn number<const N: usize>(columns: [&Column; N], rows: usize) -> (Vec<u32>, Vec<usize>) {
+    let mut firsts = Vec::new();
+    let all = columns.iter().try_fold(1_usize, |all, column| all.checked_mul(column.codes()));
+    let Some(all) = all.filter(|all| *all <= TABLE) else {
+        let mut known: QuickMap<[i64; N], u32> = QuickMap::default();
+        let numbers = (0..rows).map(|row| {
+            *known.entry(columns.map(|column| column.at(row))).or_insert_with(|| {
+                firsts.push(row);
+                firsts.len() as u32 - 1
+            })
+        });
+        return (numbers.collect(), firsts);
+    };
+    let mut numbers = vec![0; rows];
+    columns.iter().for_each(|column| column.append_codes(&mut numbers));
+    // Plus 1.
+    let mut known = vec![0_u32; all];
+    for (row, number) in numbers.iter_mut().enumerate() {
+        let known = &mut known[*number as usize];
+        if *known == 0 {
+            firsts.push(row);
+            *known = firsts.len() as u32;
         }
-        self.whats.iter().map(|(kind, category, name)| of(*kind, category, name)).collect()
+        *number = *known - 1;
     }
+    (numbers, firsts)
 }
 
 /// What rows need to know about kinds of events.
 #[derive(Debug)]
 pub(crate) struct Known {
     whats: HashMap<(Kind, String, String), u32>,
-    lanes: QuickMap<(u32, u32), u32>,
+    lanes: QuickMap<(i64, u32), u32>,
     measures: Vec<Measure>,
     drops_zeros: bool,
 }
@@ -387,7 +322,7 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) fn new(groups: &Groups, lanes: &[crate::row::Lane], whats: &[What]) -> Self {
         let key = |what: &What| (what.kind, what.category.clone(), what.name.clone());
-        let lane = |lane: &crate::row::Lane| (lane.process, lane.thread);
+        let lane = |lane: &crate::row::Lane| (i64::from(lane.process), lane.thread);
         Self {
             whats: whats.iter().map(key).zip(0..).collect(),
             lanes: lanes.iter().map(lane).zip(0..).collect(),
@@ -397,8 +332,23 @@ impl Known {
     }
 }
 
-/// When the first event of every row group begins, and the row groups in that order.
-pub(crate) fn turns(groups: &Groups) -> Vec<(i64, usize)> {
+/// When the first event of every row group begins, and the row groups in that order; without those whose
+/// surveys have nothing that is wanted.
+pub(crate) fn turns(
+    groups: &Groups,
+    known: &Known,
+    is_wanted: &(dyn Fn(u32) -> bool + Sync),
+) -> Vec<(i64, usize)> {
+    let has_wanted = |survey: &Survey| {
+        // What is not known is for the reading to complain about.
+        survey.lanes.iter().any(|lane| known.lanes.get(lane).is_none_or(|lane| is_wanted(*lane)))
+    };
+    let mut turns = by_beginning(groups);
+    turns.retain(|(_, index)| groups.survey(*index).is_none_or(has_wanted));
+    turns
+}
+
+fn by_beginning(groups: &Groups) -> Vec<(i64, usize)> {
     let least = |index: usize| groups.facts(index).starts_ns.map_or(i64::MIN, |(least, _)| least);
     let mut turns: Vec<(i64, usize)> =
         (0..groups.len()).map(|index| (least(index), index)).collect();
@@ -424,7 +374,10 @@ pub(crate) fn rows(
     let mut block = groups.read(index, &COLUMNS)?;
     let columns = Columns::new(&mut block);
     let windows = windows(groups, index, &columns.codes.kind)?;
-    let making = Making::new(columns, known, windows, is_wanted, block.rows);
+    let making = Making::new(columns, known, windows, is_wanted);
+    // A survey speaks of all that is there.
+    let making =
+        making.ok_or_else(|| groups.wrong(index, "an event that its survey does not have"))?;
     let mut rows = making.rows();
     settle_ties(&mut rows, layers);
     Ok(rows)
@@ -497,30 +450,26 @@ struct Making<'a> {
 }
 
 impl<'a> Making<'a> {
+    /// `None` if there is something that the trace does not know of.
     fn new(
         mut columns: Columns,
         known: &'a Known,
         windows: Option<Column>,
         is_wanted: &dyn Fn(u32) -> bool,
-        rows: usize,
-    ) -> Self {
-        let of = &mut columns.codes;
-        let mut lanes: Vec<u32> = (0..rows).map(|row| of.lane(row)).collect();
-        let codes: Vec<u32> = (0..rows).map(|row| of.what(row)).collect();
-        let numbers: Vec<u32> = of
-            .lanes
-            .iter()
-            .map(|key| known.lanes.get(key).copied().filter(|lane| is_wanted(*lane)))
-            .map(|lane| lane.unwrap_or(NONE))
-            .collect();
+    ) -> Option<Self> {
+        let mut lanes = std::mem::take(&mut columns.codes.lane_of);
+        let codes = std::mem::take(&mut columns.codes.what_of);
+        let number = |key: &(i64, u32)| {
+            known.lanes.get(key).map(|lane| if is_wanted(*lane) { *lane } else { NONE })
+        };
+        let numbers = columns.codes.lanes.iter().map(number).collect::<Option<Vec<u32>>>()?;
         lanes.iter_mut().for_each(|lane| *lane = numbers[*lane as usize]);
-        let whats = of.whats.iter().map(|key| {
-            let number = known.whats.get(key).copied().unwrap_or(NONE);
-            let measure = known.measures.get(number as usize).copied();
-            (number, key.0, measure.unwrap_or(Measure::Nothing))
-        });
-        let whats = whats.collect();
-        Self { columns, known, windows, lanes, codes, whats }
+        let what = |key: &(Kind, String, String)| {
+            let number = *known.whats.get(key)?;
+            Some((number, key.0, known.measures[number as usize]))
+        };
+        let whats = columns.codes.whats.iter().map(what).collect::<Option<_>>()?;
+        Some(Self { columns, known, windows, lanes, codes, whats })
     }
 
     /// The rows that are wanted, by their starts.

@@ -81,45 +81,47 @@ const DIGIT: u32 = 11;
 
 /// Numbers of rows in the order of their starts; those without one are left out.
 pub(crate) fn by_start(rows: usize, start: impl Fn(usize) -> Option<i64>) -> Vec<u32> {
-    let mut keys: Vec<(u64, u32)> = Vec::with_capacity(rows);
+    let mut order: Vec<u32> = Vec::with_capacity(rows);
     let (mut least, mut most) = (i64::MAX, i64::MIN);
     let mut is_sorted = true;
     for row in 0..rows {
         if let Some(start_ns) = start(row) {
             is_sorted &= start_ns >= most;
             (least, most) = (least.min(start_ns), most.max(start_ns));
-            keys.push((start_ns.cast_unsigned(), row as u32));
+            order.push(row as u32);
         }
     }
-    if !is_sorted {
-        for (key, _) in &mut keys {
-            *key = key.wrapping_sub(least.cast_unsigned());
-        }
-        let bits = u64::BITS - most.abs_diff(least).leading_zeros();
-        // A pass costs as much as two comparisons a row do.
-        if bits > 5 * DIGIT || keys.len() < 1 << DIGIT {
-            keys.sort_by_key(|(key, _)| *key);
-        } else {
-            keys = by_digits(keys, bits);
-        }
+    if is_sorted {
+        return order;
     }
-    keys.into_iter().map(|(_, row)| row).collect()
+    let since = |row: u32| start(row as usize).unwrap_or(least).abs_diff(least);
+    let bits = u64::BITS - most.abs_diff(least).leading_zeros();
+    let row_bits = usize::BITS - rows.leading_zeros();
+    // A pass costs as much as two comparisons a row do.
+    if bits > 5 * DIGIT || bits + row_bits > u64::BITS || order.len() < 1 << DIGIT {
+        order.sort_by_key(|row| since(*row));
+        return order;
+    }
+    // The number of the row stands below its start, so that one word travels.
+    let keys = order.iter().map(|row| since(*row) << row_bits | u64::from(*row)).collect();
+    let rows = by_digits(keys, row_bits, bits).into_iter().map(|key| key & ((1 << row_bits) - 1));
+    rows.map(|row| row as u32).collect()
 }
 
-/// Sorts by some bits at a time, from the lowest on.
-fn by_digits(mut keys: Vec<(u64, u32)>, bits: u32) -> Vec<(u64, u32)> {
-    let mut other = vec![(0, 0); keys.len()];
-    for shift in (0..bits).step_by(DIGIT as usize) {
+/// Sorts by some bits at a time, from the lowest on that counts.
+fn by_digits(mut keys: Vec<u64>, first: u32, bits: u32) -> Vec<u64> {
+    let mut other = vec![0; keys.len()];
+    for shift in (first..first + bits).step_by(DIGIT as usize) {
         let digit = |key: u64| (key >> shift) as usize & ((1 << DIGIT) - 1);
         let mut places = [0_usize; 1 << DIGIT];
-        keys.iter().for_each(|(key, _)| places[digit(*key)] += 1);
+        keys.iter().for_each(|key| places[digit(*key)] += 1);
         let mut before = 0;
         for place in &mut places {
             before += std::mem::replace(place, before);
         }
-        for entry in &keys {
-            let place = &mut places[digit(entry.0)];
-            other[*place] = *entry;
+        for key in &keys {
+            let place = &mut places[digit(*key)];
+            other[*place] = *key;
             *place += 1;
         }
         std::mem::swap(&mut keys, &mut other);

@@ -10,7 +10,7 @@ use bytes::{Buf as _, Bytes};
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageReader as _};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
@@ -20,6 +20,7 @@ use super::decode::{self, Wrong};
 use super::error::{At as _, FolderError};
 use super::reader::{Ids, WriterRows, check, parts};
 use super::schema::{Column as Described, EVENTS, Type};
+use super::survey::{self, SURVEY_KEY, Survey};
 use crate::tables::Tables;
 
 /// The row groups of a trace folder, in the order in which they were written.
@@ -38,6 +39,8 @@ struct Part {
     places: Vec<(Described, Option<usize>)>,
     /// Checksums of columns, a line a row group; see [`super::table_file::CHECKSUMS_KEY`].
     checksums: Vec<Box<str>>,
+    /// What row groups have in them, where the file says it.
+    surveys: Vec<Option<Survey>>,
 }
 
 /// What is known of a row group before it is read.
@@ -93,13 +96,27 @@ impl Column {
         }
     }
 
-    /// Which of `values` a row has; for columns of texts and others with few values.
-    #[inline]
-    pub fn code_at(&self, row: usize) -> usize {
+    /// How many codes there are: places in `values` that a row may have.
+    pub fn codes(&self) -> usize {
+        if matches!(self.cells, Cells::Same) { 1 } else { self.values.len() }
+    }
+
+    /// Goes on with numbers that are made of codes of several columns: what was there, times the number of
+    /// [codes](Self::codes), plus the code of the row.
+    pub fn append_codes(&self, numbers: &mut [u32]) {
+        let factor = self.codes() as u32;
         match &self.cells {
-            Cells::Same => 0,
-            Cells::Coded(codes) => codes[row] as usize,
-            Cells::Each => row,
+            Cells::Same => {}
+            Cells::Coded(codes) => {
+                for (number, code) in numbers.iter_mut().zip(codes) {
+                    *number = number.wrapping_mul(factor).wrapping_add(*code);
+                }
+            }
+            Cells::Each => {
+                for (number, code) in numbers.iter_mut().zip(0..) {
+                    *number = number.wrapping_mul(factor).wrapping_add(code);
+                }
+            }
         }
     }
 
@@ -149,13 +166,46 @@ impl Blocks {
         check(dir)?;
         let mut blocks = Self { parts: Vec::new(), groups: Vec::new(), ids: Ids::default() };
         for (_, _, path) in parts(dir, EVENTS)? {
-            let (metadata, places, checksums) = TableReader::open(EVENTS, &path)?.into_parts();
+            let reader = TableReader::open(EVENTS, &path)?;
+            let text = reader.fact(SURVEY_KEY).unwrap_or_default().to_owned();
+            let (metadata, places, checksums) = reader.into_parts();
             let part = blocks.parts.len();
             blocks.groups.extend((0..metadata.num_row_groups()).map(|group| (part, group)));
-            blocks.parts.push(Part { path, metadata, places, checksums });
+            let rows = |group: &RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
+            let rows: Vec<u64> = metadata.row_groups().iter().map(rows).collect();
+            let surveys = survey::read(&text, &rows);
+            blocks.parts.push(Part { path, metadata, places, checksums, surveys });
         }
         blocks.ids = Ids::load(dir, tables)?;
+        blocks.resolve_surveys()?;
         Ok(blocks)
+    }
+
+    fn resolve_surveys(&mut self) -> Result<(), FolderError> {
+        for part in &mut self.parts {
+            for (process, _) in part.surveys.iter_mut().flatten().flat_map(|it| &mut it.lanes) {
+                let (writer, at) = super::reader::split(*process);
+                let row = self.ids.writer(writer).map(super::reader::processes_of);
+                let row = row.and_then(|rows| rows.get(at).copied().flatten());
+                let Some(row) = row else {
+                    let what = "a process that no table has";
+                    return Err(FolderError::Content { path: part.path.clone(), what });
+                };
+                *process = i64::from(row);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a row group has in it, if its file says so.
+    pub fn survey(&self, index: usize) -> Option<&Survey> {
+        let (part, group) = self.groups[index];
+        self.parts[part].surveys.get(group)?.as_ref()
+    }
+
+    /// The file of a row group.
+    pub fn path(&self, index: usize) -> &Path {
+        &self.parts[self.groups[index].0].path
     }
 
     /// How many row groups there are.
@@ -389,7 +439,9 @@ impl Building {
                     return Ok(column);
                 }
                 let codes = decode::hybrid(codes, u32::from(*width), count)?;
-                if codes.iter().any(|code| *code as usize >= known.values.len()) {
+                let mut most = 0;
+                codes.iter().for_each(|code| most = most.max(*code));
+                if count > 0 && most as usize >= known.values.len() {
                     return Err(CODE);
                 }
                 column.cells = Cells::Coded(codes);
@@ -426,28 +478,33 @@ const CODE: Wrong = "a code that its dictionary does not have";
 /// Puts values where the marks say that there are some.
 fn spread(column: Column, marks: &[u32]) -> Column {
     let Column { cells, mut values, texts } = column;
-    match cells {
+    let absent = values.len() as u32;
+    values.push(ABSENT);
+    let cells = match cells {
         Cells::Each => {
-            let mut values = values.into_iter();
-            let all = marks
-                .iter()
-                .map(|mark| if *mark > 0 { values.next().unwrap_or(ABSENT) } else { ABSENT });
-            Column { cells: Cells::Each, values: all.collect(), texts }
+            let values = spread_out(&values, ABSENT, marks);
+            return Column { cells: Cells::Each, values, texts };
         }
-        cells => {
-            let absent = values.len() as u32;
-            values.push(ABSENT);
-            let mut next = 0;
-            let all = marks.iter().map(|mark| {
-                if *mark == 0 {
-                    return absent;
-                }
-                next += 1;
-                if let Cells::Coded(codes) = &cells { codes[next - 1] } else { 0 }
-            });
-            Column { cells: Cells::Coded(all.collect()), values, texts }
+        Cells::Coded(mut codes) => {
+            codes.push(absent);
+            spread_out(&codes, absent, marks)
         }
+        Cells::Same => marks.iter().map(|mark| if *mark > 0 { 0 } else { absent }).collect(),
+    };
+    Column { cells: Cells::Coded(cells), values, texts }
+}
+
+/// One value behind the last mark is looked at, never taken: without a branch, since marks follow no pattern
+/// that a processor foresees.
+fn spread_out<T: Copy>(values: &[T], absent: T, marks: &[u32]) -> Vec<T> {
+    let mut all = vec![absent; marks.len()];
+    let mut next = 0;
+    for (place, mark) in all.iter_mut().zip(marks) {
+        let value = values[next];
+        next += *mark as usize;
+        *place = if *mark > 0 { value } else { absent };
     }
+    all
 }
 
 /// A part of a file, in memory.

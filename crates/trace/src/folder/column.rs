@@ -134,6 +134,11 @@ impl Numbers {
         }
     }
 
+    /// What waits to be encoded, where a value is.
+    pub(crate) fn values(&self) -> &[i64] {
+        &self.values
+    }
+
     fn bytes(&self) -> usize {
         if matches!(self.kind, Type::Int32 | Type::Uint32) { 4 } else { 8 }
     }
@@ -320,6 +325,11 @@ impl Texts {
             }
             rest = &rest[run..];
         }
+    }
+
+    /// Which text every row has that has one, and the different texts.
+    pub(crate) fn places(&self) -> (&[u32], &[String]) {
+        (&self.indices, &self.different)
     }
 
     #[inline]

@@ -41,19 +41,30 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Hands out numbers of `width` bits that stand in a row.
+/// Numbers of `width` bits that stand in a row, as many as there is room for.
 #[inline]
-fn unpack(bytes: &[u8], width: u32, count: usize, mut take: impl FnMut(u64)) {
+fn unpack<T>(bytes: &[u8], width: u32, out: &mut [T], mut take: impl FnMut(&mut T, u64)) {
     let width = width as usize;
     let mask = if width == 64 { u64::MAX } else { (1_u64 << width) - 1 };
-    for index in 0..count {
+    if width > 0 && width <= 8 {
+        // Eight numbers are in one word.
+        for (eight, packed) in out.chunks_mut(8).zip(bytes.chunks(width)) {
+            let mut word = word(packed, 0);
+            for place in eight {
+                take(place, word & mask);
+                word >>= width;
+            }
+        }
+        return;
+    }
+    for (index, place) in out.iter_mut().enumerate() {
         let bit = index * width;
         let (at, shift) = (bit / 8, bit % 8);
         let mut number = word(bytes, at) >> shift;
         if shift + width > 64 {
             number |= u64::from(bytes.get(at + 8).copied().unwrap_or(0)) << (64 - shift);
         }
-        take(number & mask);
+        take(place, number & mask);
     }
 }
 
@@ -83,9 +94,9 @@ pub(crate) fn hybrid(bytes: &[u8], width: u32, count: usize) -> Result<Vec<u32>,
             if length == 0 {
                 return Err("a run of nothing");
             }
-            unpack(packed, width, length.saturating_mul(8).min(left), |number| {
-                out.push(number as u32);
-            });
+            let from = out.len();
+            out.resize(from + length.saturating_mul(8).min(left), 0);
+            unpack(packed, width, &mut out[from..], |place, number| *place = number as u32);
         }
     }
     Ok(out)
@@ -134,9 +145,11 @@ pub(crate) fn deltas(bytes: &[u8], count: usize) -> Result<Vec<i64>, Wrong> {
             let size = part / 8 * usize::from(*width);
             let packed = bytes.get(at..at.saturating_add(size)).ok_or(SHORT)?;
             at += size;
-            unpack(packed, u32::from(*width), left, |number| {
+            let from = out.len();
+            out.resize(from + left, 0);
+            unpack(packed, u32::from(*width), &mut out[from..], |place, number| {
                 before = before.wrapping_add(least).wrapping_add(number.cast_signed());
-                out.push(before);
+                *place = before;
             });
         }
     }

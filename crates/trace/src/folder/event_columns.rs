@@ -4,6 +4,7 @@ use feedline_recorder::OPS;
 
 use super::column::{Gathered, Numbers, Texts};
 use super::schema::{EVENTS, Type};
+use super::survey::{Survey, Surveyed};
 use crate::event::{Batch, Event, Kind};
 use crate::tables::Tables;
 
@@ -137,6 +138,22 @@ impl EventColumns {
             |event: &Event| event.longest_ns.map(unsigned);
             |event: &Event| event.value.map(|value| value.to_bits().cast_signed());
         }
+    }
+
+    /// Who did what, if it is worth keeping. None of these columns is optional.
+    pub(crate) fn survey(&self) -> Option<Survey> {
+        let column = |name: &str| {
+            let numbers = EVENTS.columns.iter().filter(|column| column.kind != Type::Text);
+            let place = numbers.into_iter().position(|column| column.name == name)?;
+            self.numbers.get(place).map(Numbers::values)
+        };
+        Survey::of(Surveyed {
+            processes: column("process")?,
+            threads: column("thread")?,
+            starts: column("start")?,
+            counts: column("count")?,
+            texts: [self.kind.places(), self.category.places(), self.name.places()],
+        })
     }
 
     /// All columns in the order of the table.

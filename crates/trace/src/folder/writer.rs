@@ -12,6 +12,7 @@ use super::error::{At as _, FolderError};
 use super::event_columns::EventColumns;
 use super::reader;
 use super::schema::{EVENTS, FILES, PROCESSES, TABLES, Table, Type, VERSION};
+use super::survey::{self, SURVEY_KEY, Survey};
 use super::table_file::TableFile;
 use crate::event::Batch;
 use crate::flow::Sink;
@@ -64,6 +65,8 @@ pub struct FolderWriter {
     sequence: u32,
     events: Option<TableFile>,
     columns: EventColumns,
+    /// What the row groups of the current file have in them.
+    surveys: Vec<Option<Survey>>,
     /// Events of the current file.
     in_file: u64,
     files_written: usize,
@@ -102,6 +105,7 @@ impl FolderWriter {
             sequence,
             events: None,
             columns: EventColumns::new(),
+            surveys: Vec::new(),
             in_file: 0,
             files_written: 0,
             processes_written: Vec::new(),
@@ -161,6 +165,7 @@ impl FolderWriter {
             Some(file) => file,
             None => TableFile::create(EVENTS, self.part(EVENTS))?,
         };
+        self.surveys.push(self.columns.survey());
         let is_written = file.write_group(&mut self.columns.gathered());
         self.events = Some(file);
         is_written
@@ -178,7 +183,8 @@ impl FolderWriter {
         self.write_files(tables)?;
         self.write_processes(tables)?;
         if let Some(file) = self.events.take() {
-            let facts = [(SEGMENTS_KEY, segments.to_owned())];
+            let surveys = survey::text_of(&std::mem::take(&mut self.surveys));
+            let facts = [(SEGMENTS_KEY, segments.to_owned()), (SURVEY_KEY, surveys)];
             self.written.bytes += file.commit(&facts)?;
             self.written.files += 1;
             self.written.events += self.in_file;
