@@ -23,7 +23,7 @@ help:
 	@echo "make test-torch  run the tests that need PyTorch alone (it takes 5.6 GB of disk)"
 	@echo "make test-sql    run the tests of feedline-sql alone (DataFusion and Ballista)"
 	@echo "make bench       measure Feedline beside its peers and the machine's limits (see bench/peers.sh)"
-	@echo "make fuzz        read a million damaged files of every format (FEEDLINE_FUZZ=N for another number)"
+	@echo "make fuzz        read damaged files: a million of every format, many traces (FEEDLINE_FUZZ=N for N)"
 	@echo "make golden      rewrite the recorded results that tests compare with; read the diff"
 
 demo: toolchain
@@ -81,6 +81,8 @@ bench: toolchain
 
 fuzz: toolchain
 	FEEDLINE_FUZZ=$${FEEDLINE_FUZZ:-1000000} cargo test --locked --release --package feedline-formats \
+	    --test damage -- --nocapture
+	FEEDLINE_FUZZ=$${FEEDLINE_FUZZ:-100000} cargo test --locked --release --package feedline-trace \
 	    --test damage -- --nocapture
 
 golden: toolchain

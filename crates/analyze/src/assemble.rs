@@ -6,6 +6,7 @@ use crate::analysis::{
 };
 use crate::layer::{CAUSES, Layer};
 use crate::partial::{FORMAT as FORMAT_OF_PARTS, Partial, UnitPart, VERSION as VERSION_OF_PARTS};
+use crate::saturating::{Total, grow};
 use crate::steps::UnitSteps;
 use crate::summary::{per_second, ratio};
 use crate::sweep::Group;
@@ -112,7 +113,7 @@ impl Partial {
         let (mut stragglers, charges) = job::meeting::settle(&mut units);
         for one in &mut stragglers.ranks {
             let own = || charges.iter().filter(|charge| charge.rank == one.rank);
-            one.charged_ns = own().map(|charge| charge.ns).sum();
+            one.charged_ns = own().map(|charge| charge.ns).total();
             let main = own().max_by_key(|charge| charge.ns);
             one.charged_for = main.map(|charge| charge.cause.name().to_owned()).unwrap_or_default();
         }
@@ -121,8 +122,8 @@ impl Partial {
         analysis.verdict = job::verdict::verdict(&units, &analysis.epochs);
         let training = || analysis.epochs.iter().filter(|epoch| epoch.phase == Phase::Train);
         analysis.verdict.read_bytes_per_second = per_second(
-            training().map(|epoch| epoch.bytes_read).sum(),
-            training().map(|epoch| epoch.duration_ns).sum(),
+            training().map(|epoch| epoch.bytes_read).total(),
+            training().map(|epoch| epoch.duration_ns).total(),
         );
         analysis.stall = job::stall_by_cause(&units);
         analysis.checkpoints = job::checkpoints::checkpoints(&units, start_ns, run_ns);
@@ -158,7 +159,7 @@ impl Partial {
                     let bucket = at / bucket_ns;
                     let until = ((bucket + 1) * bucket_ns).min(to);
                     if let Some(sum) = sums.get_mut(bucket as usize) {
-                        *sum += until - at;
+                        grow(sum, until - at);
                     }
                     at = until;
                 }
@@ -171,7 +172,7 @@ impl Partial {
             deal(&unit.steps.stalls_ns, &mut own);
             deal(&unit.steps.peer_stalls_ns, &mut own);
             for (sum, ns) in timeline.stall_ns.iter_mut().zip(&own) {
-                *sum += ns;
+                grow(sum, *ns);
             }
             timeline.rank_stall_ns.push(own);
             deal(&unit.steps.ready_ns, &mut ready);
@@ -186,7 +187,7 @@ fn rank(unit: &UnitPart) -> Rank {
     let training = || unit.steps.training();
     for step in training() {
         for (sum, ns) in parts_ns.iter_mut().zip(step.parts_ns) {
-            *sum += ns;
+            grow(sum, ns);
         }
     }
     let seen_ns = unit.groups[Group::Any as usize].ns;
@@ -196,11 +197,11 @@ fn rank(unit: &UnitPart) -> Rank {
         host: unit.host.clone(),
         workers: unit.steps.phases.iter().map(|phase| phase.workers).max().unwrap_or(unit.workers),
         steps: training().count() as u64,
-        step_ns: training().map(|step| step.duration_ns()).sum(),
-        stall_ns: training().map(|step| step.stall_ns).sum(),
+        step_ns: training().map(|step| step.duration_ns()).total(),
+        stall_ns: training().map(|step| step.stall_ns).total(),
         parts_ns,
-        compute_ns: training().map(|step| step.compute_ns).sum(),
-        communication_ns: training().map(|step| step.communication_ns).sum(),
+        compute_ns: training().map(|step| step.compute_ns).total(),
+        communication_ns: training().map(|step| step.communication_ns).total(),
         io_ns: unit.groups[Group::Io as usize].ns,
         bytes_read: unit.counts.bytes_read,
         bytes_written: unit.counts.bytes_written,

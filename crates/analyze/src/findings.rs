@@ -10,6 +10,7 @@ mod patterns;
 
 use crate::analysis::{Analysis, Answer, Confidence, Coverage, Finding};
 use crate::layer::Cause;
+use crate::saturating::Total;
 use crate::wording::{percent, seconds};
 
 /// Stalls below this share of step time are none to speak of.
@@ -127,7 +128,7 @@ impl Case<'_> {
     /// Stalled time of causes.
     pub(crate) fn stalled_ns(&self, causes: &[Cause]) -> u64 {
         let all = self.analysis.stall.iter().filter(|time| causes.contains(&time.cause));
-        all.map(|time| time.ns).sum()
+        all.map(|time| time.ns).total()
     }
 
     /// A time by the step time of all ranks; by the run time if there are no steps.

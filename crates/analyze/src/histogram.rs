@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Distribution;
+use crate::saturating::grow;
 
 /// Bits of a value that tell buckets of one power of two apart.
 const BITS: u32 = 7;
@@ -65,8 +66,8 @@ impl From<Counted> for Spread {
         spread.sum = counted.sum.parse().unwrap_or(0);
         let known = counted.counts.into_iter().filter(|(bucket, _)| (*bucket as usize) < BUCKETS);
         for (bucket, count) in known {
-            spread.count += count;
-            *spread.bucket(bucket as usize) += count;
+            grow(&mut spread.count, count);
+            grow(spread.bucket(bucket as usize), count);
         }
         spread
     }
@@ -103,11 +104,11 @@ impl Spread {
     /// Counts `times` values whose sum is known, each taken as their mean.
     pub fn add_many(&mut self, sum: u64, times: u64) {
         let Some(mean) = sum.checked_div(times) else { return };
-        self.count += times;
+        grow(&mut self.count, times);
         self.sum += u128::from(sum);
         self.min = self.min.min(mean);
         self.max = self.max.max(mean);
-        *self.bucket(bucket_of(mean)) += times;
+        grow(self.bucket(bucket_of(mean)), times);
     }
 
     fn add_new(&mut self, bucket: usize) {
@@ -159,12 +160,12 @@ impl Spread {
         if other.count == 0 {
             return;
         }
-        self.count += other.count;
-        self.sum += other.sum;
+        grow(&mut self.count, other.count);
+        self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         for (bucket, count) in other.buckets() {
-            *self.bucket(bucket) += count;
+            grow(self.bucket(bucket), count);
         }
     }
 
@@ -181,10 +182,11 @@ impl Spread {
     /// The least value that this share of all values (in thousandths) does not exceed; exact but for the
     /// width of its bucket, whose middle it is. 0 if there are no values.
     pub fn quantile(&self, thousandths: u64) -> u64 {
-        let wanted = (self.count * thousandths).div_ceil(1000).max(1);
+        let wanted = u128::from(self.count) * u128::from(thousandths);
+        let wanted = u64::try_from(wanted.div_ceil(1000)).unwrap_or(self.count).max(1);
         let mut seen = 0;
         for (bucket, count) in self.buckets() {
-            seen += count;
+            grow(&mut seen, count);
             if seen >= wanted {
                 let (least, width) = bounds(bucket);
                 return (least + (width - 1) / 2).clamp(self.min, self.max);

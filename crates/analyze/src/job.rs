@@ -12,6 +12,7 @@ pub(crate) mod joined;
 
 use crate::analysis::CauseTime;
 use crate::layer::{CAUSES, Cause};
+use crate::saturating::Total;
 use crate::steps::{Parts, UnitSteps};
 
 /// Stalled time of the training steps of all ranks by cause, largest first; only causes that have any.
@@ -20,7 +21,7 @@ pub fn stall_by_cause(units: &[UnitSteps]) -> Vec<CauseTime> {
     for step in units.iter().flat_map(UnitSteps::training) {
         parts.iter_mut().zip(step.parts_ns).for_each(|(sum, ns)| *sum += ns);
     }
-    let all: u64 = parts.iter().sum();
+    let all: u64 = parts.iter().copied().total();
     let times = Cause::ALL.into_iter().map(|cause| (cause, parts[cause as usize]));
     let mut times: Vec<CauseTime> = times
         .filter(|(_, ns)| *ns > 0)

@@ -17,6 +17,7 @@ pub mod lanes;
 pub mod layer;
 mod resample;
 pub mod row;
+mod saturating;
 mod wording;
 
 pub mod load;

@@ -6,6 +6,7 @@
 //! too many.
 
 mod cache;
+mod chrome;
 mod dftracer;
 mod folder;
 mod glob;
@@ -15,6 +16,7 @@ mod merge;
 mod numbering;
 mod order;
 mod ordered;
+mod possible;
 mod shelf;
 mod spill;
 mod stock;
@@ -24,16 +26,14 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use feedline_trace::chrome::ChromeSource;
 use feedline_trace::dialect::Stretch;
-use feedline_trace::{Batch, ConvertError, FolderError, Source as _, Tables, recover};
+use feedline_trace::{ConvertError, FolderError, Tables, recover};
 
 use crate::analysis::Problem;
 use crate::layer::{Layer, What};
 use crate::row::{Lane, Row};
 
 use cache::{Entry, Facts, Keeper};
-use dftracer::Receiver as _;
 use folder::{Groups, Known};
 use health::Ward;
 use inputs::{Inputs, Kind};
@@ -119,6 +119,12 @@ pub enum LoadError {
         /// What was named.
         path: PathBuf,
     },
+    /// A folder in which no trace is.
+    #[error("no trace in {}: no trace folder, no .pfw, no JSON with events", .path.display())]
+    NoTrace {
+        /// Which.
+        path: PathBuf,
+    },
     /// A pattern to which no file belongs.
     #[error("no file is named like {}", .pattern.display())]
     NoMatch {
@@ -140,6 +146,18 @@ pub enum LoadError {
         second: PathBuf,
         /// Its kind.
         second_kind: &'static str,
+    },
+    /// Files whose times have nothing to do with each other.
+    #[error(
+        "{} says when its time begins and {} does not: they cannot be put on one axis",
+        .known.display(),
+        .unknown.display()
+    )]
+    Clocks {
+        /// One that says so.
+        known: PathBuf,
+        /// One that does not.
+        unknown: PathBuf,
     },
     /// An archive that is damaged, or that holds no trace.
     #[error("{}: {what}", .path.display())]
@@ -195,6 +213,8 @@ pub struct Trace {
     layers: Vec<Layer>,
     rows: Rows,
     options: Options,
+    /// Whether rows may have times that cannot be; they are left out then.
+    checks_times: bool,
     peak_bytes: AtomicU64,
     /// Memory that is not for rows.
     set_aside_bytes: AtomicU64,
@@ -216,22 +236,42 @@ impl Trace {
         options: &Options,
         watch: &dyn Watch,
     ) -> Result<Self, LoadError> {
-        let first = inputs.first().cloned().unwrap_or_default();
-        let Inputs { kind, unpacked } = Inputs::find(inputs, &options.scratch())?;
+        // What is kept of an archive spares unpacking it.
+        let kept = Inputs::archives(inputs)
+            .and_then(|archives| Self::entry(&archives, options))
+            .and_then(|entry| Self::kept(&entry, options));
+        let trace = match kept {
+            Some(trace) => trace,
+            None => Self::find(inputs, options, watch)?,
+        };
+        if trace.events == 0 {
+            return Err(LoadError::Empty { path: inputs.first().cloned().unwrap_or_default() });
+        }
+        Ok(trace)
+    }
+
+    fn find(inputs: &[PathBuf], options: &Options, watch: &dyn Watch) -> Result<Self, LoadError> {
+        let Inputs { kind, origins, unpacked } = Inputs::find(inputs, &options.scratch())?;
+        let entry = Self::entry(&origins, options);
         let mut trace = match kind {
             Kind::Folders(paths) => Self::open_folders(&paths, options, watch)?,
             Kind::Dftracer(stretches) => {
-                Self::open_others(&stretches, Zero::IsNone, options, watch)?
+                Self::open_others(&stretches, entry, Zero::IsNone, options, watch)?
             }
-            Kind::Chrome(path) => {
-                Self::open_others(&[Stretch::from(path)], Zero::IsTime, options, watch)?
+            Kind::Chrome(stretches) => {
+                Self::open_others(&stretches, entry, Zero::IsTime, options, watch)?
             }
         };
         trace._unpacked = unpacked;
-        if trace.events == 0 {
-            return Err(LoadError::Empty { path: first });
-        }
         Ok(trace)
+    }
+
+    /// Where columns of files are kept; nowhere if nobody wants them to be.
+    fn entry(origins: &[Stretch], options: &Options) -> Option<Entry> {
+        let folder = options.cache.as_deref()?;
+        (!origins.is_empty())
+            .then(|| Entry::of(folder, origins, options.cache_bytes).ok())
+            .flatten()
     }
 
     fn open_folders(
@@ -247,25 +287,32 @@ impl Trace {
         let groups = Groups::open(paths, &mut tables)?;
         let surveyed = folder::survey(&groups, options, watch)?;
         ward.processes(&tables);
-        ward.rows(&surveyed.numbering, surveyed.zero_times, 0);
-        let numbering = surveyed.numbering;
+        let mut numbering = surveyed.numbering;
         let known = Known::new(&groups, &numbering.lanes, &numbering.whats);
+        let is_odd = possible::is_odd(numbering.extent);
+        if is_odd {
+            let (impossible, extent) =
+                possible::scan(&groups, &known, &numbering.layers, options, watch)?;
+            ward.impossible(impossible);
+            numbering.extent = extent;
+        }
+        ward.rows(&numbering, surveyed.zero_times, 0);
+        // What summaries say of their windows is no part of what was looked at.
+        let checks_times = is_odd || numbering.summaries[0] > 0;
         let events = numbering.events;
         let rows = Rows::Groups(groups, known);
-        Ok(Self::of("feedline", tables, numbering, events, rows, ward, options))
+        let trace = Self::of("feedline", tables, numbering, events, rows, ward, options);
+        Ok(Self { checks_times, ..trace })
     }
 
     /// Reads files of another tool, or what was kept of them the last time.
     fn open_others(
         stretches: &[Stretch],
+        entry: Option<Entry>,
         zero: Zero,
         options: &Options,
         watch: &dyn Watch,
     ) -> Result<Self, LoadError> {
-        let entry = options
-            .cache
-            .as_deref()
-            .and_then(|folder| Entry::of(folder, stretches, options.cache_bytes).ok());
         if let Some(trace) = entry.as_ref().and_then(|entry| Self::kept(entry, options)) {
             return Ok(trace);
         }
@@ -282,18 +329,15 @@ impl Trace {
                 ("dftracer", Some(found.intake.records))
             }
             Zero::IsTime => {
-                let mut source = ChromeSource::open(&stretches[0].path)?;
-                let mut batch = Batch::default();
-                while source.next_batch(&mut tables, &mut batch)? {
-                    stock.take(&tables, &batch)?;
-                    watch.progress("reading", stock.shelf.len(), 0);
-                }
-                ward.intake(source.intake());
+                let found = chrome::read(stretches, &mut tables, watch, &mut stock)?;
+                ward.intake(&found.intake);
+                ward.unanchored(found.unanchored);
                 ("chrome", None)
             }
         };
         ward.processes(&tables);
         ward.rows(&stock.numbering, stock.zero_times, stock.too_long);
+        ward.impossible(stock.impossible);
         let Stock { numbering, mut shelf, keeper, .. } = stock;
         shelf.finish(&numbering.layers)?;
         let events = records.unwrap_or(numbering.events);
@@ -339,6 +383,7 @@ impl Trace {
             layers,
             rows,
             options: options.clone(),
+            checks_times: false,
             peak_bytes: AtomicU64::new(0),
             set_aside_bytes: AtomicU64::new(0),
             _unpacked: Vec::new(),
@@ -388,6 +433,7 @@ impl Trace {
             problems: facts.problems,
             rows: Rows::Groups(groups, known),
             options: options.clone(),
+            checks_times: false,
             peak_bytes: AtomicU64::new(0),
             set_aside_bytes: AtomicU64::new(0),
             _unpacked: Vec::new(),
@@ -464,7 +510,10 @@ impl Trace {
                 let _ = turns.iter().all(|(_, index)| give(*index));
             },
             &|tally: &mut T, index| {
-                let rows = folder::rows(groups, index, known, &self.layers, is_wanted)?;
+                let mut rows = folder::rows(groups, index, known, &self.layers, is_wanted)?;
+                if self.checks_times {
+                    rows.retain(possible::is_possible);
+                }
                 tally.add(&rows);
                 Ok(rows)
             },

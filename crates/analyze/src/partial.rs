@@ -14,6 +14,7 @@ use crate::layer::{LAYERS, Layer, What};
 use crate::load::{LoadError, Trace, Watch};
 use crate::roster::{Role, Roster};
 use crate::row::NONE;
+use crate::saturating::grow;
 use crate::steps::{StepRecord, Steps, UnitSteps};
 use crate::sweep::{GROUPS, Sweep, Swept, title};
 use crate::tally::{CounterTally, Counts, FileTally, Frame, FunctionTally, Moment, UnitTally};
@@ -250,7 +251,7 @@ impl Partial {
             (&mut self.read_size_by_latency, &other.read_size_by_latency),
         ];
         for (ours, theirs) in pairs {
-            ours.iter_mut().zip(theirs).for_each(|(our, their)| *our += their);
+            ours.iter_mut().zip(theirs).for_each(|(our, their)| grow(our, *their));
         }
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);
@@ -262,7 +263,7 @@ impl Partial {
     fn merge_functions(&mut self, others: Vec<FunctionPart>) {
         for (ours, theirs) in self.functions.iter_mut().zip(others) {
             ours.counts.merge(&theirs.counts);
-            ours.self_ns += theirs.self_ns;
+            grow(&mut ours.self_ns, theirs.self_ns);
         }
     }
 }

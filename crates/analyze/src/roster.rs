@@ -176,13 +176,17 @@ fn number(mut found: Vec<(Option<u32>, u32)>, lanes: &[Lane], processes: &[Proce
         (said.is_none(), *said, start_ns, of.process, *lane)
     });
     let mut units: Vec<Unit> = Vec::new();
-    let mut next = found.iter().filter_map(|(said, _)| *said).max().map_or(0, |last| last + 1);
+    let mut next =
+        found.iter().filter_map(|(said, _)| *said).max().map_or(0, |last| last.wrapping_add(1));
+    let mut last = None;
     for (said, lane) in found {
         let of = &lanes[lane as usize];
-        let taken = said.is_some_and(|said| units.iter().any(|unit| unit.rank == said));
-        let rank = said.filter(|_| !taken).unwrap_or_else(|| {
-            next += 1;
-            next - 1
+        // Those that say the same stand together.
+        let is_taken = said.is_some() && said == last;
+        last = said;
+        let rank = said.filter(|_| !is_taken).unwrap_or_else(|| {
+            next = next.wrapping_add(1);
+            next.wrapping_sub(1)
         });
         let process = processes.get(of.process as usize);
         units.push(Unit {

@@ -9,6 +9,7 @@ use crate::analysis::{
 use crate::errno;
 use crate::layer::Layer;
 use crate::partial::{Covered, FilePart, FunctionPart, Partial, UnitPart};
+use crate::saturating::{Total, grow};
 use crate::sweep::Group;
 use crate::tally::{COUNTER_UNIT, FileTally};
 
@@ -50,10 +51,10 @@ impl Partial {
         let parts = self.functions.iter().filter(|part| part.layer == layer && is_event(part));
         let (mut events, mut bytes, mut self_ns, mut summed_ns) = (0, 0, 0, 0);
         for part in parts {
-            events += part.counts.count;
-            bytes += if is_class(part, "map") { 0 } else { part.counts.bytes };
-            self_ns += part.self_ns;
-            summed_ns += part.counts.total_ns;
+            grow(&mut events, part.counts.count);
+            grow(&mut bytes, if is_class(part, "map") { 0 } else { part.counts.bytes });
+            grow(&mut self_ns, part.self_ns);
+            grow(&mut summed_ns, part.counts.total_ns);
         }
         if events == 0 {
             return None;
@@ -111,7 +112,7 @@ impl Partial {
             rows.entry((&part.category, &part.name))
                 .and_modify(|known| {
                     known.counts.merge(&part.counts);
-                    known.self_ns += part.self_ns;
+                    grow(&mut known.self_ns, part.self_ns);
                 })
                 .or_insert_with(|| part.clone());
         }
@@ -140,24 +141,24 @@ impl Partial {
     /// Bytes and files.
     pub(crate) fn data_set(&self) -> DataSet {
         let all = || self.files.values().map(|file| &file.counts);
-        let sum = |of: fn(&FileTally) -> u64| all().map(of).sum::<u64>();
+        let sum = |of: fn(&FileTally) -> u64| all().map(of).total();
         let io = || self.functions.iter().filter(|part| part.layer.is_io());
         let moved = |class: &str| {
-            io().filter(|part| is_class(part, class)).map(|part| part.counts.bytes).sum::<u64>()
+            io().filter(|part| is_class(part, class)).map(|part| part.counts.bytes).total()
         };
         let calls = |classes: &[&str]| {
             let some = io().filter(|part| classes.iter().any(|class| is_class(part, class)));
-            some.map(|part| part.counts.count).sum::<u64>()
+            some.map(|part| part.counts.count).total()
         };
         let files_read = all().filter(|file| file.reads > 0).count() as u64;
         let extent_read = sum(|file| file.extent_read);
-        let placed: u64 = all().filter(|file| file.extent_read > 0).map(|f| f.bytes_read).sum();
+        let placed: u64 = all().filter(|file| file.extent_read > 0).map(|f| f.bytes_read).total();
         DataSet {
             files: self.files.len() as u64,
             files_read,
             files_written: all().filter(|file| file.writes > 0).count() as u64,
-            calls: io().map(|part| part.counts.count).sum(),
-            errors: io().map(|part| part.counts.errors).sum(),
+            calls: io().map(|part| part.counts.count).total(),
+            errors: io().map(|part| part.counts.errors).total(),
             opens: calls(&["open"]),
             metadata_calls: calls(&["open", "close", "stat", "directory", "name"]),
             bytes_read: moved("read"),
@@ -165,7 +166,7 @@ impl Partial {
             extent_read,
             reread_factor: ratio(placed, extent_read),
             opens_per_file: ratio(
-                all().filter(|file| file.reads > 0).map(|file| file.opens).sum(),
+                all().filter(|file| file.reads > 0).map(|file| file.opens).total(),
                 files_read,
             ),
             errors_by_number: self.error_counts(),
@@ -211,8 +212,8 @@ impl Partial {
             writes_backward: writes.backward,
             writes_first: writes.first,
             writes_unplaced: writes.unplaced,
-            maps: maps().map(|part| part.counts.count).sum(),
-            bytes_mapped: maps().map(|part| part.counts.bytes).sum(),
+            maps: maps().map(|part| part.counts.count).total(),
+            bytes_mapped: maps().map(|part| part.counts.bytes).total(),
         }
     }
 
@@ -232,7 +233,7 @@ impl Partial {
                 .entry(folder)
                 .and_modify(|(files, known)| {
                     *files += 1;
-                    let extent = known.counts.extent_read + part.counts.extent_read;
+                    let extent = known.counts.extent_read.saturating_add(part.counts.extent_read);
                     known.counts.merge(&part.counts);
                     // Those of different files lie beside each other.
                     known.counts.extent_read = extent;
@@ -255,7 +256,7 @@ impl Partial {
         let mut compute_ns = vec![0; self.buckets];
         for unit in self.units.values() {
             for (sum, ns) in compute_ns.iter_mut().zip(&unit.compute_ns_at) {
-                *sum += ns;
+                grow(sum, *ns);
             }
         }
         Timeline {

@@ -10,6 +10,7 @@ use crate::layer::{LAYERS, Layer};
 use crate::load::Trace;
 use crate::roster::{Role, Roster};
 use crate::row::{NONE, Row, RowKind};
+use crate::saturating::grow;
 use crate::tally::{Deed, Frame};
 
 /// The most threads that get a strip.
@@ -159,7 +160,7 @@ impl<'a> Sweep<'a> {
     fn enter(&mut self, row: &Row) {
         let Self { lanes, self_ns, strip_of, making, frame, .. } = self;
         lanes.enter(row, &mut |lane, what, from_ns, to_ns| {
-            self_ns[what as usize] += to_ns.abs_diff(from_ns);
+            grow(&mut self_ns[what as usize], to_ns.abs_diff(from_ns));
             if let Some(making) = making.get_mut(strip_of[lane as usize] as usize) {
                 making.slice(frame, frame.layers[what as usize], from_ns, to_ns);
             }
@@ -205,7 +206,7 @@ impl<'a> Sweep<'a> {
     pub(crate) fn finish(mut self) -> Swept {
         let Self { lanes, self_ns, strip_of, making, frame, .. } = &mut self;
         lanes.finish(&mut |lane, what, from_ns, to_ns| {
-            self_ns[what as usize] += to_ns.abs_diff(from_ns);
+            grow(&mut self_ns[what as usize], to_ns.abs_diff(from_ns));
             if let Some(making) = making.get_mut(strip_of[lane as usize] as usize) {
                 making.slice(frame, frame.layers[what as usize], from_ns, to_ns);
             }
@@ -221,8 +222,8 @@ impl<'a> Sweep<'a> {
             for lane in &unit.workers {
                 let life = &mut self.lives[*lane as usize];
                 life.busy.close(&self.none);
-                sums.0 += life.busy.measure_ns();
-                sums.1 += life.first_ns.map_or(0, |first| life.last_ns.abs_diff(first));
+                grow(&mut sums.0, life.busy.measure_ns());
+                grow(&mut sums.1, life.first_ns.map_or(0, |first| life.last_ns.abs_diff(first)));
             }
         }
         let frame = self.frame;

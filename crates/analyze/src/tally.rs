@@ -9,6 +9,7 @@ use crate::layer::{Layer, What};
 use crate::load::{Tally, Trace};
 use crate::roster::Roster;
 use crate::row::{NONE, Row, RowKind};
+use crate::saturating::grow;
 
 /// The most buckets of a timeline.
 const BUCKETS: u64 = 1000;
@@ -21,6 +22,9 @@ const COARSE: usize = 512;
 
 /// Values of counters are added up as whole numbers of 2^-40.
 pub(crate) const COUNTER_UNIT: f64 = (1_u64 << 40) as f64;
+
+/// Counters count no further.
+const COUNTER_MOST: f64 = 1e18;
 
 /// What a call does to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,10 +138,10 @@ pub(crate) struct FunctionTally {
 
 impl FunctionTally {
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.count += other.count;
-        self.errors += other.errors;
-        self.total_ns += other.total_ns;
-        self.bytes += other.bytes;
+        grow(&mut self.count, other.count);
+        grow(&mut self.errors, other.errors);
+        grow(&mut self.total_ns, other.total_ns);
+        grow(&mut self.bytes, other.bytes);
         self.latency.merge(&other.latency);
         self.size.merge(&other.size);
     }
@@ -163,20 +167,21 @@ pub(crate) struct FileTally {
 
 impl FileTally {
     pub(crate) fn calls(&self) -> u64 {
-        self.opens + self.reads + self.writes + self.others
+        let all = [self.opens, self.reads, self.writes, self.others];
+        all.into_iter().fold(0, u64::saturating_add)
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.opens += other.opens;
-        self.reads += other.reads;
-        self.writes += other.writes;
-        self.others += other.others;
-        self.bytes_read += other.bytes_read;
-        self.bytes_written += other.bytes_written;
+        grow(&mut self.opens, other.opens);
+        grow(&mut self.reads, other.reads);
+        grow(&mut self.writes, other.writes);
+        grow(&mut self.others, other.others);
+        grow(&mut self.bytes_read, other.bytes_read);
+        grow(&mut self.bytes_written, other.bytes_written);
         self.extent_read = self.extent_read.max(other.extent_read);
-        self.ns += other.ns;
-        self.metadata_ns += other.metadata_ns;
-        self.errors += other.errors;
+        grow(&mut self.ns, other.ns);
+        grow(&mut self.metadata_ns, other.metadata_ns);
+        grow(&mut self.errors, other.errors);
         self.units |= other.units;
     }
 }
@@ -206,17 +211,23 @@ pub(crate) struct Moment {
 
 impl Moment {
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.bytes_read += other.bytes_read;
-        self.bytes_written += other.bytes_written;
-        self.calls += other.calls;
-        self.io_ns += other.io_ns;
-        add_all(&mut self.reads, &other.reads);
+        grow(&mut self.bytes_read, other.bytes_read);
+        grow(&mut self.bytes_written, other.bytes_written);
+        grow(&mut self.calls, other.calls);
+        grow(&mut self.io_ns, other.io_ns);
+        if self.reads.len() < other.reads.len() {
+            self.reads.resize(other.reads.len(), 0);
+        }
+        for (our, their) in self.reads.iter_mut().zip(&other.reads) {
+            *our = our.saturating_add(*their);
+        }
     }
 
     /// A quantile of the latencies of reads, in thousandths.
     pub(crate) fn read_ns(&self, thousandths: u64) -> u64 {
         let all: u64 = self.reads.iter().map(|count| u64::from(*count)).sum();
-        let wanted = (all * thousandths).div_ceil(1000).max(1);
+        let wanted = u128::from(all) * u128::from(thousandths);
+        let wanted = u64::try_from(wanted.div_ceil(1000)).unwrap_or(all).max(1);
         let mut seen = 0;
         for (bucket, count) in self.reads.iter().enumerate() {
             seen += u64::from(*count);
@@ -256,12 +267,12 @@ fn coarse_value(bucket: usize) -> u64 {
     least + ((1_u64 << shift) - 1) / 2
 }
 
-fn add_all<T: Copy + Default + std::ops::AddAssign>(ours: &mut Vec<T>, theirs: &[T]) {
+fn add_all(ours: &mut Vec<u64>, theirs: &[u64]) {
     if ours.len() < theirs.len() {
-        ours.resize(theirs.len(), T::default());
+        ours.resize(theirs.len(), 0);
     }
     for (our, their) in ours.iter_mut().zip(theirs) {
-        *our += *their;
+        grow(our, *their);
     }
 }
 
@@ -342,10 +353,10 @@ impl<'a> Counts<'a> {
         let (calls, ns) = calls_of(row);
         let errors = if row.errno == 0 { 0 } else { calls };
         let function = &mut self.functions[what];
-        function.count += calls;
-        function.errors += errors;
-        function.total_ns += ns;
-        function.bytes += row.bytes;
+        grow(&mut function.count, calls);
+        grow(&mut function.errors, errors);
+        grow(&mut function.total_ns, ns);
+        grow(&mut function.bytes, row.bytes);
         if calls == 1 {
             function.latency.add(ns);
             if row.bytes > 0 {
@@ -360,7 +371,7 @@ impl<'a> Counts<'a> {
         } else if layer == Layer::Sample {
             let unit = self.frame.unit_of[row.lane as usize];
             if let Some(unit) = self.units.get_mut(unit as usize) {
-                unit.samples += calls;
+                grow(&mut unit.samples, calls);
             }
         }
     }
@@ -368,31 +379,32 @@ impl<'a> Counts<'a> {
     fn io(&mut self, row: &Row, deed: Deed, calls: u64, ns: u64) {
         let errors = if row.errno == 0 { 0 } else { calls };
         if errors > 0 {
-            self.errors[usize::from(row.errno).min(ERRORS - 1)] += errors;
+            grow(&mut self.errors[usize::from(row.errno).min(ERRORS - 1)], errors);
         }
         let unit = self.frame.unit_of[row.lane as usize];
         self.shape(row, deed, calls, ns);
         self.file(row, deed, unit, calls, ns);
         let bucket = self.bucket(row.start_ns);
         let moment = &mut self.moments[bucket];
-        moment.calls += calls;
+        grow(&mut moment.calls, calls);
         let mut of_unit = self.units.get_mut(unit as usize);
         if let Some(unit) = &mut of_unit {
-            unit.calls += calls;
+            grow(&mut unit.calls, calls);
         }
         match deed {
             Deed::Read => {
                 if let Some(unit) = &mut of_unit {
-                    unit.bytes_read += row.bytes;
+                    grow(&mut unit.bytes_read, row.bytes);
                 }
                 if moment.reads.is_empty() {
                     moment.reads.resize(COARSE, 0);
                 }
-                moment.reads[coarse(mean(ns, calls))] += u32::try_from(calls).unwrap_or(u32::MAX);
+                let reads = &mut moment.reads[coarse(mean(ns, calls))];
+                *reads = reads.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
             }
             Deed::Write => {
                 if let Some(unit) = &mut of_unit {
-                    unit.bytes_written += row.bytes;
+                    grow(&mut unit.bytes_written, row.bytes);
                 }
             }
             Deed::Open | Deed::Meta | Deed::Other => {}
@@ -419,17 +431,17 @@ impl<'a> Counts<'a> {
         let (moments, units, frame) = (&mut self.moments, &mut self.units, self.frame);
         let mut put = |bucket: usize, ns: u64, bytes: u64| {
             let moment = &mut moments[bucket];
-            moment.io_ns += ns;
+            grow(&mut moment.io_ns, ns);
             let (read, written) = match deed {
                 Deed::Read => (bytes, 0),
                 Deed::Write => (0, bytes),
                 Deed::Open | Deed::Meta | Deed::Other => (0, 0),
             };
-            moment.bytes_read += read;
-            moment.bytes_written += written;
+            grow(&mut moment.bytes_read, read);
+            grow(&mut moment.bytes_written, written);
             if let Some(unit) = units.get_mut(unit as usize) {
-                unit.io_ns_at[bucket] += ns;
-                unit.read_at[bucket] += read;
+                grow(&mut unit.io_ns_at[bucket], ns);
+                grow(&mut unit.read_at[bucket], read);
             }
         };
         let all_ns = row.duration_ns();
@@ -463,30 +475,30 @@ impl<'a> Counts<'a> {
             }
             None => {}
         }
-        file.ns += ns;
-        file.errors += if row.errno == 0 { 0 } else { calls };
+        grow(&mut file.ns, ns);
+        grow(&mut file.errors, if row.errno == 0 { 0 } else { calls });
         match deed {
             Deed::Read => {
-                file.reads += calls;
-                file.bytes_read += row.bytes;
+                grow(&mut file.reads, calls);
+                grow(&mut file.bytes_read, row.bytes);
                 if row.kind != RowKind::Summary && row.offset >= 0 {
                     let end = row.offset.cast_unsigned().saturating_add(row.bytes);
                     file.extent_read = file.extent_read.max(end);
                 }
             }
             Deed::Write => {
-                file.writes += calls;
-                file.bytes_written += row.bytes;
+                grow(&mut file.writes, calls);
+                grow(&mut file.bytes_written, row.bytes);
             }
             Deed::Open => {
-                file.opens += calls;
-                file.metadata_ns += ns;
+                grow(&mut file.opens, calls);
+                grow(&mut file.metadata_ns, ns);
             }
             Deed::Meta => {
-                file.others += calls;
-                file.metadata_ns += ns;
+                grow(&mut file.others, calls);
+                grow(&mut file.metadata_ns, ns);
             }
-            Deed::Other => file.others += calls,
+            Deed::Other => grow(&mut file.others, calls),
         }
     }
 
@@ -497,11 +509,11 @@ impl<'a> Counts<'a> {
         let (size, latency) = (power(mean(row.bytes)), power(mean(ns)));
         match deed {
             Deed::Read => {
-                self.read_sizes[size] += calls;
-                self.read_latencies[latency] += calls;
-                self.read_size_by_latency[size * 64 + latency] += calls;
+                grow(&mut self.read_sizes[size], calls);
+                grow(&mut self.read_latencies[latency], calls);
+                grow(&mut self.read_size_by_latency[size * 64 + latency], calls);
             }
-            Deed::Write => self.write_sizes[size] += calls,
+            Deed::Write => grow(&mut self.write_sizes[size], calls),
             Deed::Open | Deed::Meta | Deed::Other => {}
         }
     }
@@ -513,6 +525,8 @@ impl<'a> Counts<'a> {
             let (count, sum) =
                 self.counters.entry(row.what).or_default().buckets.entry(bucket).or_default();
             *count += 1;
+            // Within bounds sums fit, and are the same in any order.
+            let value = value.clamp(-COUNTER_MOST, COUNTER_MOST);
             *sum += (value * COUNTER_UNIT).round() as i128;
         }
     }
@@ -535,10 +549,10 @@ impl Tally for Counts<'_> {
         }
         self.others.extend(other.others);
         for (ours, theirs) in self.units.iter_mut().zip(&other.units) {
-            ours.bytes_read += theirs.bytes_read;
-            ours.bytes_written += theirs.bytes_written;
-            ours.calls += theirs.calls;
-            ours.samples += theirs.samples;
+            grow(&mut ours.bytes_read, theirs.bytes_read);
+            grow(&mut ours.bytes_written, theirs.bytes_written);
+            grow(&mut ours.calls, theirs.calls);
+            grow(&mut ours.samples, theirs.samples);
             add_all(&mut ours.read_at, &theirs.read_at);
             add_all(&mut ours.io_ns_at, &theirs.io_ns_at);
         }
@@ -551,9 +565,9 @@ impl Tally for Counts<'_> {
         add_all(&mut self.errors, &other.errors);
         add_all(&mut self.read_size_by_latency, &other.read_size_by_latency);
         for index in 0..64 {
-            self.read_sizes[index] += other.read_sizes[index];
-            self.write_sizes[index] += other.write_sizes[index];
-            self.read_latencies[index] += other.read_latencies[index];
+            grow(&mut self.read_sizes[index], other.read_sizes[index]);
+            grow(&mut self.write_sizes[index], other.write_sizes[index]);
+            grow(&mut self.read_latencies[index], other.read_latencies[index]);
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::analysis::{Case, Phase, WhatIf};
 use crate::job::joined;
 use crate::layer::Cause;
 use crate::resample::{Draws, blocks, quantile};
+use crate::saturating::Total;
 use crate::steps::{StepRecord, UnitSteps};
 use replay::{Beat, Change, Deal, Outcome, PhaseRun, RankRun, Scale, replay};
 
@@ -92,7 +93,7 @@ impl Shape {
         let ranks = || runs.iter().flat_map(|run| &run.ranks);
         let beats = || ranks().flat_map(|rank| &rank.beats);
         let steps = beats().count();
-        let observed_ns: u64 = beats().map(|beat| beat.observed_ns).sum();
+        let observed_ns: u64 = beats().map(|beat| beat.observed_ns).total();
         (steps > 0).then(|| Self {
             workers: ranks().map(|rank| rank.workers).max().unwrap_or(0),
             outstanding: ranks().map(|rank| rank.outstanding).max().unwrap_or(0),
@@ -336,7 +337,7 @@ fn storage(units: &[UnitSteps]) -> Storage {
     if took > 0.0 && spread > 0.0 && common / spread * at_work / took >= SATURATED {
         return Storage::Shared;
     }
-    let service: u64 = units.iter().flat_map(UnitSteps::training).map(|it| it.service_ns).sum();
+    let service: u64 = units.iter().flat_map(UnitSteps::training).map(|it| it.service_ns).total();
     let is_even = (spread / count).sqrt() < EVEN * at_work;
     let is_heavy = took * count > 0.5 * service as f64;
     if is_even && is_heavy { Storage::Untold } else { Storage::Free }

@@ -1,127 +1,23 @@
 //! Traces of every kind come as the same rows, whatever the number of threads, the memory, and the wrapping.
 
+mod files;
+
 use std::fs;
 use std::io::Write as _;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use feedline_analyze::Row;
-use feedline_analyze::load::{LoadError, Options, Tally, Trace, Unwatched};
+use feedline_analyze::load::{LoadError, Options, Trace, Unwatched};
 use feedline_analyze::row::{NONE, RowKind};
 use feedline_trace::{Batch, Event, FolderWriter, Kind, Process, Sink as _, Tables};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
 use tempfile::TempDir;
 
-/// A tally of what is the same in any order.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Sums(u64, u64);
-
-impl Tally for Sums {
-    fn add(&mut self, rows: &[Row]) {
-        for row in rows {
-            self.0 += 1;
-            self.1 = self.1.wrapping_add(row.bytes ^ row.start_ns.cast_unsigned());
-        }
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.0 += other.0;
-        self.1 = self.1.wrapping_add(other.1);
-    }
-}
-
-fn options(threads: usize, memory_bytes: u64) -> Options {
-    let threads = NonZeroUsize::new(threads).unwrap();
-    Options { threads, memory_bytes, ..Options::default() }
-}
-
-fn open(path: &Path, options: &Options) -> Trace {
-    Trace::open(&[path.to_owned()], options, &Unwatched).unwrap()
-}
-
-fn rows(trace: &Trace) -> (Vec<Row>, Sums) {
-    let mut rows = Vec::new();
-    let sums = trace.stream(&Unwatched, &|_| true, &Sums::default, &mut |some| {
-        rows.extend_from_slice(some);
-    });
-    let sums = sums.unwrap();
-    let mut again = Sums::default();
-    again.add(&rows);
-    assert_eq!(sums, again);
-    assert!(rows.is_sorted_by(|a, b| a.order(b).is_le()));
-    (rows, sums)
-}
-
-fn count(trace: &Trace, code: &str) -> u64 {
-    trace.problems.iter().filter(|problem| problem.code == code).map(|problem| problem.count).sum()
-}
-
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(text).unwrap();
-    encoder.finish().unwrap()
-}
-
-const HOST: &str = r#""hhash":"6882804a826580cd""#;
-
-/// Metadata at the beginning of a file of the current dialect.
-fn names(pid: u32, unit: &str) -> String {
-    format!(
-        r#"{{"name":"HH","cat":"dftracer","type":1,"pid":{pid},"tid":{pid},"ph":4,"args":{{{HOST},"name":"vm","value":"6882804a826580cd"}}}}
-{{"name":"CM","cat":"dftracer","type":1,"pid":{pid},"tid":{pid},"ph":4,"args":{{{HOST},"name":"time_metric","value":"{unit}"}}}}
-"#
-    )
-}
-
-fn border(pid: u32, name: &str, ts: u64) -> String {
-    format!(
-        r#"{{"id":1,"name":"{name}","cat":"dftracer","type":1,"pid":{pid},"tid":{pid},"ts":{ts},"dur":0,"ph":1,"args":{{{HOST},"ppid":5}}}}
-"#
-    )
-}
-
-fn read_line(pid: u32, tid: u32, ts: u64, dur: u64, file: u64, offset: u64) -> String {
-    format!(
-        r#"{{"id":8,"name":"pread64","cat":"POSIX","type":3,"pid":{pid},"tid":{tid},"ts":{ts},"dur":{dur},"ph":1,"args":{{{HOST},"fhash":"{file:016x}","count":4096,"offset":{offset},"ret":4096}}}}
-"#
-    )
-}
-
-/// A file of many events, whose paths stand behind the events that use them.
-fn many(pid: u32, events: u32, seed: u64) -> String {
-    let mut random = StdRng::seed_from_u64(seed);
-    let mut text = names(pid, "US") + &border(pid, "start", 1_800_000_000_000_000);
-    for id in 0..events {
-        let tid = pid + random.random_range(0..3);
-        // Few moments, so that many events begin and end at once.
-        let ts = 1_800_000_000_000_000 + u64::from(id / 8) + random.random_range(0..50);
-        let (dur, file) = (random.random_range(0..4), random.random_range(0..40));
-        if id % 9 == 0 {
-            let step = id % 5;
-            text += &format!(
-                r#"{{"id":8,"name":"Reader.item","cat":"data_loader","type":6,"pid":{pid},"tid":{tid},"ts":{ts},"dur":{dur},"ph":1,"args":{{{HOST},"epoch":1,"step":{step},"image_size":77.0}}}}
-"#
-            );
-        } else {
-            text += &read_line(pid, tid, ts, dur, file, u64::from(id % 7) * 4096);
-        }
-    }
-    for file in 0..40 {
-        text += &format!(
-            r#"{{"name":"FH","cat":"dftracer","type":1,"pid":{pid},"tid":{pid},"ph":4,"args":{{{HOST},"name":"/data/{file:02}.npz","value":"{file:016x}"}}}}
-"#
-        );
-    }
-    text + &border(pid, "end", 1_800_000_009_000_000)
-}
-
-/// A file of gzip members, each of so many bytes of text, wherever lines end.
-fn members(text: &[u8], size: usize) -> Vec<u8> {
-    text.chunks(size).flat_map(gzip).collect()
-}
+use files::{
+    HOST, Sums, archive, border, count, entries, gzip, many, members, names, open, options,
+    read_line, rows,
+};
 
 #[test]
 fn every_dialect_gives_the_same_row() {
@@ -448,6 +344,61 @@ fn row_groups_that_overlap_are_put_in_order_within_the_memory() {
     assert!(of_two == oracle);
 }
 
+/// Changes bytes of every file of events behind a text that stands in it.
+fn spoil(dir: &Path, text: &[u8], change: impl Fn(&mut [u8])) {
+    for path in entries(&dir.join("events")) {
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes.windows(text.len()).rposition(|some| some == text).unwrap() + text.len();
+        change(&mut bytes[at..]);
+        fs::write(&path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_folder_without_its_survey_is_the_same_trace() {
+    let folder = TempDir::new().unwrap();
+    let dir = folder.path().join("trace");
+    own_folder(&dir, 3, 60_000);
+    let with = open(&dir, &options(2, 1 << 28));
+    // The checksum is the first thing of the value, behind three bytes of its length at most.
+    spoil(&dir, b"feedline.trace.survey", |rest| {
+        let at = rest.windows(2).position(|two| two == b"[{").unwrap();
+        rest[at - 1] = if rest[at - 1] == b'0' { b'1' } else { b'0' };
+    });
+    let without = open(&dir, &options(2, 1 << 28));
+    assert!(rows(&with) == rows(&without));
+    let lanes = |trace: &Trace| -> Vec<_> {
+        trace.lanes.iter().map(|lane| (lane.process, lane.thread, lane.events)).collect()
+    };
+    assert_eq!(lanes(&with), lanes(&without));
+    assert_eq!(with.lanes.len(), 3);
+    assert_eq!(with.whats, without.whats);
+    assert_eq!((with.start_ns, with.end_ns), (without.start_ns, without.end_ns));
+    assert_eq!((with.events, without.events), (180_000, 180_000));
+}
+
+#[test]
+fn row_groups_of_other_lanes_are_not_read() {
+    let folder = TempDir::new().unwrap();
+    let dir = folder.path().join("trace");
+    // A row group a thread.
+    own_folder(&dir, 2, 131_072);
+    let [path] = entries(&dir.join("events")).try_into().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    // The first bytes of the file are a column of the first thread.
+    bytes[40] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let trace = open(&dir, &options(1, 1 << 28));
+    let stream = |wanted: u32| {
+        let mut count = 0;
+        let mut take = |some: &[Row]| count += some.len();
+        trace.stream(&Unwatched, &|lane| lane == wanted, &|| (), &mut take).map(|()| count)
+    };
+    assert_eq!(stream(1).unwrap(), 131_072);
+    let error = stream(0).unwrap_err().to_string();
+    assert!(error.contains("damaged"), "{error}");
+}
+
 #[test]
 fn several_trace_folders_are_one_trace() {
     let folder = TempDir::new().unwrap();
@@ -459,36 +410,6 @@ fn several_trace_folders_are_one_trace() {
     assert_eq!(below.events, 300);
     assert_eq!(below.tables.processes.len(), 2);
     assert_eq!(rows(&below), rows(&named));
-}
-
-/// An archive as tar writes them.
-fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (name, bytes) in files {
-        if name.len() > 100 {
-            header(&mut out, "././@LongLink", name.len() + 1, b'L');
-            out.extend(name.as_bytes());
-            out.push(0);
-            out.resize(out.len().next_multiple_of(512), 0);
-        }
-        header(&mut out, &name[..name.len().min(100)], bytes.len(), b'0');
-        out.extend(*bytes);
-        out.resize(out.len().next_multiple_of(512), 0);
-    }
-    out.resize(out.len() + 1024, 0);
-    out
-}
-
-fn header(out: &mut Vec<u8>, name: &str, size: usize, kind: u8) {
-    let mut block = [0_u8; 512];
-    block[..name.len()].copy_from_slice(name.as_bytes());
-    block[124..135].copy_from_slice(format!("{size:011o}").as_bytes());
-    block[156] = kind;
-    block[257..263].copy_from_slice(b"ustar\0");
-    block[148..156].fill(b' ');
-    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
-    block[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-    out.extend(block);
 }
 
 #[test]
@@ -545,13 +466,6 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<(String, Vec<u8>)>) {
             files.push((name, fs::read(&path).unwrap()));
         }
     }
-}
-
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> =
-        fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).collect();
-    all.sort();
-    all
 }
 
 #[test]

@@ -297,7 +297,8 @@ fn shard(text: &str) -> anyhow::Result<Shard> {
 /// An error with something to do about it.
 fn explained(error: LoadError) -> anyhow::Error {
     let hint = match &error {
-        LoadError::Convert(ConvertError::Unknown { .. } | ConvertError::Empty { .. }) => {
+        LoadError::Convert(ConvertError::Unknown { .. } | ConvertError::Empty { .. })
+        | LoadError::NoTrace { .. } => {
             "traces that can be read: folders of `feedline trace` and `feedline run --trace`, \
              DFTracer's .pfw and .pfw.gz, Chrome's JSON, tar files of these"
         }

@@ -3,12 +3,14 @@
 //! Times of ours are written from the first event on: a wall clock in microseconds with nanoseconds
 //! behind the point has more digits than the floating point numbers of its readers.
 
+mod head;
+mod processes;
 mod records;
 mod sink;
 mod source;
 
 pub use sink::ChromeSink;
-pub use source::ChromeSource;
+pub use source::{ChromeSource, Clock};
 
 /// The metadata record in which a process of ours says everything about itself.
 const PROCESS: &str = "feedline_process";

@@ -9,6 +9,7 @@ mod decode;
 mod encode;
 mod error;
 mod event_columns;
+mod page_head;
 mod reader;
 mod schema;
 mod survey;

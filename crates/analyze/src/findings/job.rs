@@ -3,6 +3,7 @@
 use super::{Case, row, time_row};
 use crate::analysis::{Finding, LayerTime, Phase, Straggler};
 use crate::layer::{Cause, Layer};
+use crate::saturating::Total;
 use crate::wording::{percent, seconds};
 
 /// How many times its turn a rank must be late to be named.
@@ -160,12 +161,12 @@ fn cold(case: &Case) -> Option<Finding> {
     // What a cache can hide.
     let reading = |epoch: &crate::analysis::Epoch| -> u64 {
         let causes = [Cause::Open, Cause::Read, Cause::ObjectStore];
-        causes.iter().filter_map(|cause| epoch.parts_ns.get(*cause as usize)).sum()
+        causes.iter().filter_map(|cause| epoch.parts_ns.get(*cause as usize)).copied().total()
     };
     let mut epochs = case.analysis.epochs.iter().filter(|it| it.phase == Phase::Train);
     let first = epochs.next().filter(|epoch| epoch.steps > 0)?;
-    let (steps, stall_ns) =
-        epochs.fold((0, 0), |(steps, ns), it| (steps + it.steps, ns + reading(it)));
+    let (steps, stall_ns) = epochs
+        .fold((0, 0_u64), |(steps, ns), it| (steps + it.steps, ns.saturating_add(reading(it))));
     let first_ns = reading(first);
     if steps == 0 {
         return None;

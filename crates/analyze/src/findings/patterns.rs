@@ -3,6 +3,7 @@
 use super::{Case, at_most, row};
 use crate::analysis::{Confidence, Coverage, FileUse, Finding, Phase};
 use crate::layer::Cause;
+use crate::saturating::Total as _;
 use crate::wording::{bytes, percent, rate, seconds};
 
 /// Stalls that reading is to blame for.
@@ -57,7 +58,7 @@ fn fit(cells: &[[u64; 3]]) -> Option<(f64, f64)> {
 fn small_reads(case: &Case) -> Option<Finding> {
     let data = &case.analysis.data;
     let access = &case.analysis.access;
-    let reads: u64 = data.read_sizes.counts.iter().sum();
+    let reads = data.read_sizes.counts.iter().copied().total();
     let mean = data.bytes_read as f64 / reads.max(1) as f64;
     let stalled_ns = case.stalled_ns(&READING);
     if reads < 1000 || mean >= case.thresholds.small_read_bytes as f64 {
@@ -76,7 +77,7 @@ fn small_reads(case: &Case) -> Option<Finding> {
     finding.confidence = at_most(finding.confidence, limit);
     finding.evidence.push(row("reads", reads.to_string()));
     finding.evidence.push(row("read on from the last one", access.reads_consecutive.to_string()));
-    let samples: u64 = case.analysis.ranks.iter().map(|rank| rank.samples).sum();
+    let samples = case.analysis.ranks.iter().map(|rank| rank.samples).total();
     if samples > 0 {
         let each = reads as f64 / samples as f64;
         finding.evidence.push(row("reads a sample", format!("{each:.1}")));
@@ -112,7 +113,7 @@ fn metadata(case: &Case) -> Option<Finding> {
     let title = format!("{} of all calls only open, close or look up files", percent(share));
     let mut finding = case.finding("metadata-storm", title, explains_ns);
     finding.evidence.push(row("opens", opens.to_string()));
-    let samples: u64 = analysis.ranks.iter().map(|rank| rank.samples).sum();
+    let samples = analysis.ranks.iter().map(|rank| rank.samples).total();
     if samples > 0 {
         let each = opens as f64 / samples as f64;
         finding.evidence.push(row("opens a sample", format!("{each:.2}")));
@@ -189,23 +190,24 @@ fn random(case: &Case) -> Option<Finding> {
 
 /// Nanoseconds a call of 64 KiB: larger ones count as several, since they may take longer.
 fn pace(file: &FileUse) -> f64 {
-    let calls = file.opens + file.reads + file.writes + file.others;
-    let pieces = (file.bytes_read + file.bytes_written) / (64 << 10);
+    let calls = [file.opens, file.reads, file.writes, file.others].into_iter().total();
+    let pieces = file.bytes_read.saturating_add(file.bytes_written) / (64 << 10);
     file.ns as f64 / (calls + pieces).max(1) as f64
 }
 
 /// Files, or folders, whose calls take many times as long as those of the others.
 fn slow_target(case: &Case) -> Option<Finding> {
     let candidates = [&case.analysis.folders, &case.analysis.files];
-    let all_ns: u64 = case.analysis.folders.iter().map(|folder| folder.ns).sum();
+    let all_ns = case.analysis.folders.iter().map(|folder| folder.ns).total();
     let found = candidates.into_iter().find_map(|targets| {
-        let used: Vec<&FileUse> = targets.iter().filter(|it| it.reads + it.writes >= 3).collect();
+        let used: Vec<&FileUse> =
+            targets.iter().filter(|it| it.reads.saturating_add(it.writes) >= 3).collect();
         let mut paces: Vec<f64> = used.iter().map(|target| pace(target)).collect();
         paces.sort_by(f64::total_cmp);
         let median = *paces.get(paces.len().saturating_sub(1) / 2)?;
         let is_slow = |target: &&&FileUse| {
             pace(target) >= case.thresholds.slow_target_factor * median
-                && target.ns * 20 >= all_ns / 5
+                && target.ns.saturating_mul(20) >= all_ns / 5
         };
         let slow: Vec<&FileUse> = used.iter().filter(is_slow).copied().collect();
         let excess: f64 = slow.iter().map(|it| it.ns as f64 * (1.0 - median / pace(it))).sum();
@@ -265,7 +267,7 @@ fn saturated(case: &Case) -> Option<Finding> {
     let busiest = high.0 / timeline.bucket_ns as f64 / quarter as f64;
     // Writes take time and bring no bytes; a single call at a time is slow, not held up by others.
     let data = &case.analysis.data;
-    let is_reading = data.bytes_written * 10 <= data.bytes_read;
+    let is_reading = data.bytes_written.saturating_mul(10) <= data.bytes_read;
     if deeper < 1.5 || more > 1.1 || busiest < 2.0 || !is_reading {
         return None;
     }
@@ -302,7 +304,7 @@ fn errors(case: &Case) -> Option<Finding> {
     let harmless = ["ENOENT", "EEXIST", "ENOTTY", "EINTR", "EAGAIN", "ENOTDIR", "ESPIPE", "ECHILD"];
     let data = &case.analysis.data;
     let real = || data.errors_by_number.iter().filter(|it| !harmless.contains(&it.name.as_str()));
-    let count: u64 = real().map(|it| it.count).sum();
+    let count = real().map(|it| it.count).total();
     if count == 0 {
         return None;
     }

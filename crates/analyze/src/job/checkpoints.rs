@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::analysis::{Checkpoints, Transfer};
 use crate::job::mean;
 use crate::row::NONE;
+use crate::saturating::Total;
 use crate::steps::{CheckpointRecord, Direction, UnitSteps};
 
 /// Which parts belong together: direction, epoch, step, and how often that was there before.
@@ -21,7 +22,7 @@ pub fn checkpoints(units: &[UnitSteps], origin_ns: i64, run_ns: u64) -> Checkpoi
     let mut transfers: Vec<Transfer> =
         groups.iter().map(|(key, parts)| transfer(key.0, parts, origin_ns)).collect();
     transfers.sort_by_key(|transfer| transfer.start_ns);
-    let stall_ns: u64 = transfers.iter().map(|transfer| transfer.stall_ns).sum();
+    let stall_ns: u64 = transfers.iter().map(|transfer| transfer.stall_ns).total();
     let saves: Vec<u64> = transfers
         .iter()
         .filter(|transfer| transfer.direction == Direction::Save.name())
@@ -70,7 +71,7 @@ fn transfer(direction: Direction, parts: &[(u32, &CheckpointRecord)], origin_ns:
     let end_ns = ranks.values().map(|span| span.1).max().unwrap_or(start_ns);
     let times = ranks.iter().map(|(rank, span)| (since(span.0, span.1), *rank));
     let (slowest_ns, slowest_rank) = times.rev().max_by_key(|(ns, _)| *ns).unwrap_or_default();
-    let sum = |of: fn(&CheckpointRecord) -> u64| parts.iter().map(|(_, part)| of(part)).sum();
+    let sum = |of: fn(&CheckpointRecord) -> u64| parts.iter().map(|(_, part)| of(part)).total();
     Transfer {
         direction: direction.name().to_owned(),
         start_ns: since(origin_ns, start_ns),

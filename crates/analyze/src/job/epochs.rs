@@ -9,6 +9,7 @@ use crate::analysis::{Epoch, Phase};
 use crate::job::joined::{self, PhaseKey};
 use crate::job::mean;
 use crate::layer::CAUSES;
+use crate::saturating::grow;
 use crate::steps::{BlockRecord, PhaseRecord, StepRecord, UnitSteps};
 
 /// Steps at the beginning and at the end of a block that DLIO leaves out if nobody says otherwise.
@@ -49,7 +50,7 @@ fn epoch(
     };
     let (mut au, mut throughput, mut ranks) = (0.0, Some(0.0), 0);
     for (unit, phase) in phases {
-        epoch.bytes_read += phase.bytes_read;
+        grow(&mut epoch.bytes_read, phase.bytes_read);
         let steps = &unit.steps[phase.steps.clone()];
         steps.iter().for_each(|step| add(&mut epoch, step));
         let Some(of_rank) = of_rank(unit, phase, excluded_steps) else { continue };
@@ -66,11 +67,11 @@ fn epoch(
 
 fn add(epoch: &mut Epoch, step: &StepRecord) {
     epoch.steps += 1;
-    epoch.step_ns += step.duration_ns();
-    epoch.stall_ns += step.stall_ns;
-    epoch.compute_ns += step.compute_ns;
+    grow(&mut epoch.step_ns, step.duration_ns());
+    grow(&mut epoch.stall_ns, step.stall_ns);
+    grow(&mut epoch.compute_ns, step.compute_ns);
     epoch.samples += u64::from(step.samples);
-    epoch.parts_ns.iter_mut().zip(step.parts_ns).for_each(|(sum, ns)| *sum += ns);
+    epoch.parts_ns.iter_mut().zip(step.parts_ns).for_each(|(sum, ns)| grow(sum, ns));
 }
 
 /// Utilization in percent and samples a second of a rank's epoch; none without computation or time.
@@ -119,9 +120,9 @@ fn of_block(steps: &[StepRecord], block: &BlockRecord, window: Window) -> Option
     let (mut compute_ns, mut excluded_ns) = (0, 0);
     for (number, step) in steps.iter().enumerate() {
         if number >= first && number + last < window.expected {
-            compute_ns += step.compute_ns;
+            grow(&mut compute_ns, step.compute_ns);
         } else {
-            excluded_ns += step.process_ns;
+            grow(&mut excluded_ns, step.process_ns);
         }
     }
     let wall_ns = block.end_ns.saturating_sub(block.start_ns).max(0).cast_unsigned();

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::analysis::{Straggler, Stragglers};
 use crate::job::joined;
 use crate::layer::{CAUSES, Cause};
+use crate::saturating::grow;
 use crate::steps::{StepRecord, UnitSteps};
 
 /// Time that others waited for a rank's stalls.
@@ -58,13 +59,13 @@ fn charge(
         let step = &mut units[*unit].steps[*row];
         let Some((start_ns, end_ns)) = step.meets_ns else { continue };
         let wait_ns = end_ns.min(last_ns).saturating_sub(start_ns).max(0).cast_unsigned().min(most);
-        step.stall_ns += wait_ns;
-        step.parts_ns[Cause::Peer as usize] += wait_ns;
+        grow(&mut step.stall_ns, wait_ns);
+        grow(&mut step.parts_ns[Cause::Peer as usize], wait_ns);
         if wait_ns > 0 {
             let until_ns = start_ns.saturating_add_unsigned(wait_ns);
             units[*unit].peer_stalls_ns.push((start_ns, until_ns));
         }
-        sum += wait_ns;
+        grow(&mut sum, wait_ns);
     }
     if sum > 0 {
         *charges.entry((units[late.0].rank, cause)).or_default() += sum;
@@ -109,14 +110,14 @@ impl Ledger {
         let slowest =
             times.iter().find(|(ns, _)| *ns == most_ns).map_or(median, |(_, place)| *place);
         self.steps += 1;
-        self.median_ns += median_ns;
-        self.lost_ns += most_ns - median_ns;
+        grow(&mut self.median_ns, median_ns);
+        grow(&mut self.lost_ns, most_ns - median_ns);
         if most_ns == median_ns {
             return;
         }
         let account = &mut self.accounts[slowest.0];
         account.steps += 1;
-        account.lost_ns += most_ns - median_ns;
+        grow(&mut account.lost_ns, most_ns - median_ns);
         let (slow, usual) = (step(slowest), step(median));
         let pairs = slow.parts_ns.iter().zip(&usual.parts_ns);
         let pairs = pairs.chain([(&slow.compute_ns, &usual.compute_ns)]);

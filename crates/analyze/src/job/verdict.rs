@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::analysis::{Answer, Confidence, Epoch, Phase, Verdict};
 use crate::job::{joined, stall_by_cause};
 use crate::resample::{Draws, blocks, quantile};
+use crate::saturating::{Total, grow};
 use crate::steps::{StepRecord, UnitSteps};
 
 /// From which share of stalled time on a training is moderately input-bound, and input-bound.
@@ -23,9 +24,9 @@ pub fn verdict(units: &[UnitSteps], epochs: &[Epoch]) -> Verdict {
         let text = "the trace has no training steps".to_owned();
         return Verdict { text, ..Verdict::default() };
     }
-    let step_ns: u64 = steps.iter().map(|step| step.duration_ns()).sum();
+    let step_ns: u64 = steps.iter().map(|step| step.duration_ns()).total();
     let mut stalls: Vec<u64> = steps.iter().map(|step| step.stall_ns).collect();
-    let stall_ns: u64 = stalls.iter().sum();
+    let stall_ns: u64 = stalls.iter().copied().total();
     stalls.sort_unstable();
     let is_stalled = |step: &&&StepRecord| step.stall_ns.saturating_mul(10) > step.duration_ns();
     let stalled = steps.iter().filter(is_stalled).count();
@@ -80,7 +81,7 @@ fn confidence(steps: &[&StepRecord]) -> Confidence {
     let mut weights: BTreeMap<Confidence, (u64, u64)> = BTreeMap::new();
     for step in steps {
         let weight = weights.entry(step.confidence).or_default();
-        weight.0 += step.stall_ns;
+        grow(&mut weight.0, step.stall_ns);
         weight.1 += 1;
     }
     let most = weights.into_iter().max_by_key(|(_, weight)| *weight);
@@ -96,8 +97,8 @@ fn interval(units: &[UnitSteps]) -> Option<[f64; 2]> {
         }
         for together in joined::steps(units, &of_phase).into_values() {
             let steps = together.iter().map(|(unit, row)| &units[*unit].steps[*row]);
-            let sums = steps.fold((0, 0), |(stall, all), step| {
-                (stall + step.stall_ns, all + step.duration_ns())
+            let sums = steps.fold((0_u64, 0_u64), |(stall, all), step| {
+                (stall.saturating_add(step.stall_ns), all.saturating_add(step.duration_ns()))
             });
             series.push(sums);
         }
@@ -105,10 +106,10 @@ fn interval(units: &[UnitSteps]) -> Option<[f64; 2]> {
     if (series.len() as u64) < STEPS_MIN {
         return None;
     }
-    let mut sums = vec![(0, 0)];
+    let mut sums = vec![(0_u128, 0_u128)];
     for (stall, all) in &series {
         let last = sums[sums.len() - 1];
-        sums.push((last.0 + stall, last.1 + all));
+        sums.push((last.0 + u128::from(*stall), last.1 + u128::from(*all)));
     }
     let mut draws = Draws::new(SEED);
     let mut shares: Vec<f64> = (0..DRAWS)
@@ -118,7 +119,8 @@ fn interval(units: &[UnitSteps]) -> Option<[f64; 2]> {
                 stall += sums[start + length].0 - sums[start].0;
                 all += sums[start + length].1 - sums[start].1;
             }
-            share(stall, all)
+            let narrow = |sum: u128| u64::try_from(sum).unwrap_or(u64::MAX);
+            share(narrow(stall), narrow(all))
         })
         .collect();
     shares.sort_by(f64::total_cmp);
@@ -133,8 +135,8 @@ fn au(epochs: &[Epoch]) -> Option<f64> {
 
 fn samples_per_second(epochs: &[Epoch]) -> Option<f64> {
     let training = epochs.iter().filter(|epoch| epoch.phase == Phase::Train);
-    let (samples, ns) = training
-        .fold((0, 0), |(samples, ns), epoch| (samples + epoch.samples, ns + epoch.duration_ns));
+    let samples = training.clone().map(|epoch| epoch.samples).total();
+    let ns = training.map(|epoch| epoch.duration_ns).total();
     (samples > 0 && ns > 0).then(|| samples as f64 / (ns as f64 / 1e9))
 }
 

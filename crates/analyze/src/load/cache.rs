@@ -22,8 +22,10 @@ use crate::analysis::Problem;
 use crate::layer::What;
 use crate::row::Lane;
 
+use super::tar::UNPACKED;
+
 /// Counts up when rows are made in another way, or entries look different.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 /// What was found out while the source was read.
 const FACTS_FILE: &str = "analysis.json";
 /// Bytes of a file that are looked at in one place.
@@ -34,6 +36,8 @@ const SAMPLES: u64 = 6;
 const PARCEL: usize = 4096;
 /// Entries that were used so recently may be in use.
 const IN_USE: Duration = Duration::from_secs(3600);
+/// Hidden things in which nothing was written for so long were left by a program that was killed.
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// What is kept beside the columns.
 #[derive(Debug, Deserialize, Serialize)]
@@ -158,6 +162,10 @@ impl Entry {
         let mut entries: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
+            if is_abandoned(&path) {
+                let _ = fs::remove_dir_all(&path);
+                continue;
+            }
             if let Ok(used) = fs::metadata(path.join(FACTS_FILE)).and_then(|facts| facts.modified())
             {
                 entries.push((used, size_of_folder(&path), path));
@@ -175,6 +183,26 @@ impl Entry {
             }
         }
     }
+}
+
+/// Whether a folder is one of ours that never got its name, and nobody works in it.
+fn is_abandoned(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let key = name.strip_prefix('.').and_then(|name| name.split('-').next()).unwrap_or_default();
+    let is_key = key.len() == 32 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_key || name.starts_with(UNPACKED))
+        && path.is_dir()
+        && last_change(path).is_some_and(|at| at.elapsed().is_ok_and(|idle| idle > ABANDONED))
+}
+
+/// When something was written in a folder for the last time.
+fn last_change(path: &Path) -> Option<SystemTime> {
+    let own = fs::symlink_metadata(path).and_then(|facts| facts.modified()).ok()?;
+    if !path.is_dir() || path.is_symlink() {
+        return Some(own);
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    Some(entries.filter_map(|entry| last_change(&entry.path())).fold(own, SystemTime::max))
 }
 
 fn size_of_folder(folder: &Path) -> u64 {

@@ -9,6 +9,7 @@ use feedline_trace::{
 
 use crate::layer::{Layer, Measure, What};
 use crate::row::{NONE, Row, RowKind};
+use crate::saturating::grow;
 
 use super::numbering::{Extent, Numbering};
 use super::order::{Layers, by_start, settle_ties};
@@ -156,7 +157,7 @@ fn survey_group(groups: &Groups, index: usize) -> Result<Survey, FolderError> {
     for (row, what) in codes.what_of.iter().enumerate() {
         if survey.whats[*what as usize].0 == Kind::Summary {
             survey.summaries.0 += 1;
-            survey.summaries.1 += count.at(row).max(0).cast_unsigned();
+            grow(&mut survey.summaries.1, count.at(row).max(0).cast_unsigned());
         }
     }
     Ok(survey)
@@ -181,7 +182,7 @@ impl Surveyed {
             self.zero_times += survey.zero_times;
         }
         self.numbering.summaries[0] += survey.summaries.0;
-        self.numbering.summaries[1] += survey.summaries.1;
+        grow(&mut self.numbering.summaries[1], survey.summaries.1);
     }
 
     fn what(&mut self, (kind, category, name): (Kind, String, String)) -> u32 {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use feedline_trace::{End, Intake, Process, Recovered, Tables};
 
 use crate::analysis::Problem;
+use crate::saturating::Total;
 
 use super::numbering::{Extent, Numbering};
 
@@ -127,6 +128,13 @@ impl Ward {
             [],
         );
         self.add(
+            "picked-up",
+            Weight::Notes,
+            recovered.events,
+            "events were picked up from recordings that nobody had taken into the trace",
+            [],
+        );
+        self.add(
             "bad-recordings",
             Weight::Limits,
             recovered.problems.len() as u64,
@@ -156,7 +164,7 @@ impl Ward {
         ];
         for (code, weight, text, of) in all {
             let with = tables.processes.iter().filter(|process| of(process) > 0);
-            let count = with.clone().map(of).sum();
+            let count = with.clone().map(of).total();
             self.add(code, weight, count, text, with.map(title));
         }
     }
@@ -183,6 +191,28 @@ impl Ward {
                 units_ns.iter().map(|unit| format!("{unit} ns")),
             );
         }
+    }
+
+    /// Files that are taken to share a clock of which they say nothing.
+    pub(crate) fn unanchored(&mut self, files: Vec<String>) {
+        self.add(
+            "unknown-clocks",
+            Weight::Limits,
+            files.len() as u64,
+            "files do not say when their time begins; they are taken to share one clock",
+            files,
+        );
+    }
+
+    /// Events whose times nobody can have meant.
+    pub(crate) fn impossible(&mut self, events: u64) {
+        self.add(
+            "bad-times",
+            Weight::Limits,
+            events,
+            "events at times that cannot be, or longer than a year, were left out",
+            [],
+        );
     }
 
     /// What was seen while events became rows.

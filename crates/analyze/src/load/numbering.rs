@@ -120,7 +120,7 @@ impl Numbering {
             self.extent.add(extent);
         }
         if event.kind == Kind::Summary {
-            self.summaries = [self.summaries[0] + 1, self.summaries[1] + event.count];
+            self.summaries = [self.summaries[0] + 1, self.summaries[1].saturating_add(event.count)];
         }
         row
     }

@@ -8,6 +8,7 @@ use super::dftracer::Receiver;
 use super::folder::window_ns;
 use super::merge::Budget;
 use super::numbering::{LONGEST_NS, Numbering};
+use super::possible::is_moment;
 use super::shelf::Shelf;
 
 /// Whether a time of 0 is a time.
@@ -26,6 +27,7 @@ pub(crate) struct Stock {
     pub(crate) keeper: Option<Keeper>,
     pub(crate) zero_times: u64,
     pub(crate) too_long: u64,
+    pub(crate) impossible: u64,
     budget: Budget,
     zero: Zero,
 }
@@ -38,6 +40,7 @@ impl Stock {
             keeper,
             zero_times: 0,
             too_long: 0,
+            impossible: 0,
             budget,
             zero,
         }
@@ -58,6 +61,10 @@ impl Stock {
             }
             _ => None,
         };
+        if !is_moment(event.start_ns) || window.is_some_and(|window| window > LONGEST_NS) {
+            self.impossible += 1;
+            return Ok(());
+        }
         let row = self.numbering.row(tables, event, window);
         self.shelf.push(row, &self.numbering.layers)?;
         if let Some(keeper) = &mut self.keeper {

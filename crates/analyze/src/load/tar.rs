@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::read::MultiGzDecoder;
 
+/// How the names of folders begin in which archives are unpacked.
+pub(crate) const UNPACKED: &str = ".feedline-unpacked-";
+
 const BLOCK: usize = 512;
 /// Names and extended headers are shorter.
 const HEADER_LIMIT: u64 = 1 << 20;
@@ -56,13 +59,13 @@ pub(crate) fn unpack(
 ) -> io::Result<Unpacked> {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
-    let folder = scratch.join(format!(".feedline-unpacked-{}-{number}", std::process::id()));
+    let folder = scratch.join(format!("{UNPACKED}{}-{number}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let unpacked = Unpacked(folder);
+    let unpacked = Unpacked { of: path.to_owned(), folder };
     walk(path, &mut |entry, bytes| {
         if is_wanted(&entry.name) {
-            let to = unpacked.0.join(&entry.name);
-            fs::create_dir_all(to.parent().unwrap_or(&unpacked.0))?;
+            let to = unpacked.folder.join(&entry.name);
+            fs::create_dir_all(to.parent().unwrap_or(&unpacked.folder))?;
             let copied = io::copy(bytes, &mut File::create(&to)?)?;
             if copied < entry.bytes {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -75,11 +78,15 @@ pub(crate) fn unpack(
 
 /// A folder of unpacked files, removed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Unpacked(pub(crate) PathBuf);
+pub(crate) struct Unpacked {
+    /// The archive.
+    pub(crate) of: PathBuf,
+    pub(crate) folder: PathBuf,
+}
 
 impl Drop for Unpacked {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

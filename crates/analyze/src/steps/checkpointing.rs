@@ -2,6 +2,7 @@
 
 use crate::interval::Times;
 use crate::row::Row;
+use crate::saturating::grow;
 use crate::steps::Word;
 use crate::steps::consumption::Closing;
 use crate::steps::lane_work::Role;
@@ -25,7 +26,7 @@ impl UnitModel {
                 (Word::Write, Direction::Save) | (Word::Read, Direction::Load)
                     if !open.said_bytes =>
                 {
-                    open.record.bytes += row.bytes;
+                    grow(&mut open.record.bytes, row.bytes);
                 }
                 _ => {}
             }

@@ -264,32 +264,26 @@ impl UnitSteps {
 impl UnitSteps {
     /// Moves all moments.
     pub fn shift(&mut self, by_ns: i64) {
+        let shift = |moment: &mut i64| *moment = moment.saturating_add(by_ns);
         for step in &mut self.steps {
-            step.start_ns += by_ns;
-            step.end_ns += by_ns;
-            step.fetch_end_ns += by_ns;
-            step.service_start_ns += by_ns;
-            step.meets_ns = step.meets_ns.map(|(start, end)| (start + by_ns, end + by_ns));
+            shift(&mut step.start_ns);
+            shift(&mut step.end_ns);
+            shift(&mut step.fetch_end_ns);
+            shift(&mut step.service_start_ns);
+            if let Some((start, end)) = &mut step.meets_ns {
+                shift(start);
+                shift(end);
+            }
         }
-        for block in &mut self.blocks {
-            block.start_ns += by_ns;
-            block.end_ns += by_ns;
-        }
-        for phase in &mut self.phases {
-            phase.start_ns += by_ns;
-            phase.end_ns += by_ns;
-        }
-        for (start, end) in self.stalls_ns.iter_mut().chain(&mut self.ready_ns) {
-            *start += by_ns;
-            *end += by_ns;
-        }
-        for checkpoint in &mut self.checkpoints {
-            checkpoint.start_ns += by_ns;
-            checkpoint.end_ns += by_ns;
-        }
-        for worker in &mut self.workers {
-            worker.first_ns += by_ns;
-            worker.last_ns += by_ns;
+        let blocks = self.blocks.iter_mut().map(|it| (&mut it.start_ns, &mut it.end_ns));
+        let phases = self.phases.iter_mut().map(|it| (&mut it.start_ns, &mut it.end_ns));
+        let checkpoints = self.checkpoints.iter_mut().map(|it| (&mut it.start_ns, &mut it.end_ns));
+        let workers = self.workers.iter_mut().map(|it| (&mut it.first_ns, &mut it.last_ns));
+        let times = self.stalls_ns.iter_mut().chain(&mut self.ready_ns);
+        let times = times.map(|(start, end)| (start, end));
+        for (start, end) in blocks.chain(phases).chain(checkpoints).chain(workers).chain(times) {
+            shift(start);
+            shift(end);
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::layer::{Cause, Layer};
 use crate::roster::Unit;
 use crate::row::{Lane, NONE, Row};
+use crate::saturating::grow;
 use crate::steps::checkpointing::OpenCheckpoint;
 use crate::steps::consumption::{Computed, OpenFetch, OpenStep};
 use crate::steps::items::Items;
@@ -144,7 +145,7 @@ impl UnitModel {
         if sort.word == Word::Read
             && let Some(phase) = self.out.phases.last_mut().filter(|_| self.phase_is_open)
         {
-            phase.bytes_read += row.bytes;
+            grow(&mut phase.bytes_read, row.bytes);
         }
         if !matches!(self.seats[slot as usize], Seat::Worker(_)) {
             if sort.word == Word::Sync {

@@ -1,5 +1,7 @@
 //! The loader's queue: workers, batches under way, delivery in order, ranks that meet.
 
+use crate::saturating::grow;
+
 /// A step as it was measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Beat {
@@ -115,8 +117,8 @@ pub(super) struct Outcome {
 impl Outcome {
     pub(super) fn add(&mut self, other: Self) {
         self.steps += other.steps;
-        self.all_ns += other.all_ns;
-        self.stall_ns += other.stall_ns;
+        grow(&mut self.all_ns, other.all_ns);
+        grow(&mut self.stall_ns, other.stall_ns);
     }
 
     /// The mean.
@@ -218,8 +220,9 @@ pub(super) fn replay(run: &PhaseRun, change: Change, order: &[usize]) -> Outcome
             let (last_ns, late_ns) = last.filter(|_| run.meets).unwrap_or((*arrival_ns, 0));
             let end_ns = last_ns.saturating_add_unsigned(beat.after_ns);
             outcome.steps += 1;
-            outcome.all_ns += end_ns.abs_diff(player.at_ns);
-            outcome.stall_ns += stall_ns + last_ns.abs_diff(*arrival_ns).min(late_ns);
+            grow(&mut outcome.all_ns, end_ns.abs_diff(player.at_ns));
+            let late_ns = last_ns.abs_diff(*arrival_ns).min(late_ns);
+            grow(&mut outcome.stall_ns, stall_ns.saturating_add(late_ns));
             player.at_ns = end_ns.saturating_add_unsigned(beat.gap_ns);
         }
     }

@@ -183,7 +183,7 @@ fn bad_input_is_named() {
     let unknown =
         format!("error: text.txt is no trace that is known: it begins with \"hello\"\n{readable}");
     refuses(&bed, &["analyze", "text.txt"], &unknown);
-    let nothing = "error: no trace in empty: no file there ends with .pfw or .pfw.gz\n";
+    let nothing = "error: no trace in empty: no trace folder, no .pfw, no JSON with events\n";
     refuses(&bed, &["analyze", "empty"], &format!("{nothing}{readable}"));
     let missing = "error: cannot read gone: No such file or directory (os error 2)\n";
     refuses(&bed, &["analyze", "gone"], missing);

@@ -1,7 +1,6 @@
 //! The records of a JSON file of any size, one at a time.
 
 use std::io;
-use std::path::Path;
 
 use crate::dialect::{Pieces, Stretch};
 
@@ -29,9 +28,9 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(stretch: &Stretch) -> io::Result<Self> {
         Ok(Self {
-            pieces: Pieces::open(&Stretch::of(path))?,
+            pieces: Pieces::open(stretch)?,
             piece: Vec::new(),
             at: 0,
             depth: 0,

@@ -1,11 +1,14 @@
 //! Reads Chrome's JSON.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use crate::chrome::PROCESS;
+use crate::chrome::head::Head;
+use crate::chrome::processes::{Processes, UNKNOWN_HOST};
 use crate::chrome::records::Records;
-use crate::chrome::{ORIGIN, PROCESS};
+use crate::dialect::Stretch;
 use crate::event::{Batch, Event, Kind};
 use crate::flow::Source;
 use crate::layout::{kind_named, usual_kind};
@@ -16,24 +19,37 @@ use crate::trouble::{ConvertError, Damage, Intake};
 
 /// Events of a batch.
 const BATCH: usize = 10_000;
-/// Threads with a name instead of a number are counted from here.
-const NAMED_THREADS: u32 = 1 << 31;
 
-/// A file of Chrome's JSON. Memory grows with what has begun and not ended, and with processes.
+/// Files of Chrome's JSON, one after the other. Memory grows with what has begun and not ended, and with
+/// processes.
 pub struct ChromeSource {
-    path: PathBuf,
-    records: Records,
-    origin_ns: Option<i64>,
+    stretches: Vec<Stretch>,
+    /// What is known of the clock of every file.
+    clocks: Vec<Clock>,
+    /// The file that is read, and its records; none before it was opened.
+    file: usize,
+    records: Option<Records>,
+    /// Whether an event of the file was met, and with it what stands before the events.
+    is_begun: bool,
     record: u64,
-    processes: QuickMap<String, u32>,
-    threads: QuickMap<(u32, String), u32>,
+    processes: Processes,
     /// What has begun and not ended, by thread.
     begun: QuickMap<(u32, u32), Vec<Begun>>,
     /// The same for events that do not belong to a thread, by category and identity.
     begun_apart: QuickMap<(u32, String), Vec<Begun>>,
     last_ns: i64,
-    is_at_end: bool,
     intake: Intake,
+}
+
+/// What is known of the clock of a file, after it was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    /// When its time 0 is, in nanoseconds since 1970, if the file says so.
+    pub origin_ns: Option<i64>,
+    /// When its first event begins: since 1970, or since a moment of which nothing is known.
+    pub first_ns: Option<i64>,
+    /// Whether its origin was said behind the events, and they do not count from there.
+    is_late: bool,
 }
 
 struct Begun {
@@ -44,21 +60,56 @@ struct Begun {
 impl ChromeSource {
     /// Opens a file, compressed or not.
     pub fn open(path: &Path) -> Result<Self, ConvertError> {
-        let records = Records::open(path)
-            .map_err(|source| ConvertError::Read { path: path.to_owned(), source })?;
-        Ok(Self {
-            path: path.to_owned(),
-            records,
-            origin_ns: None,
+        Self::of(vec![Stretch::of(path)])
+    }
+
+    /// Files that belong together: one a rank, or one a part of the time.
+    pub fn of(stretches: Vec<Stretch>) -> Result<Self, ConvertError> {
+        let clocks = vec![Clock::default(); stretches.len()];
+        Self::with(stretches, clocks)
+    }
+
+    fn with(stretches: Vec<Stretch>, clocks: Vec<Clock>) -> Result<Self, ConvertError> {
+        let files = stretches.len() as u64;
+        let mut source = Self {
+            stretches,
+            clocks,
+            file: 0,
+            records: None,
+            is_begun: false,
             record: 0,
-            processes: QuickMap::default(),
-            threads: QuickMap::default(),
+            processes: Processes::default(),
             begun: QuickMap::default(),
             begun_apart: QuickMap::default(),
             last_ns: 0,
-            is_at_end: false,
-            intake: Intake { files: 1, ..Intake::default() },
-        })
+            intake: Intake { files, ..Intake::default() },
+        };
+        source.open_file()?;
+        Ok(source)
+    }
+
+    /// After the last batch: a source of the same files that gives other times, if a file said behind its
+    /// events when its time 0 is.
+    pub fn again(&self) -> Result<Option<Self>, ConvertError> {
+        if !self.clocks.iter().any(|clock| clock.is_late) {
+            return Ok(None);
+        }
+        let known = |clock: &Clock| Clock { origin_ns: clock.origin_ns, ..Clock::default() };
+        Self::with(self.stretches.clone(), self.clocks.iter().map(known).collect()).map(Some)
+    }
+
+    /// Whether the first thing in a file's array is an event; other JSON is no trace.
+    pub fn has_events(stretch: &Stretch) -> Result<bool, ConvertError> {
+        let error = |source| ConvertError::Read { path: stretch.name.clone(), source };
+        let mut records = Records::open(stretch).map_err(error)?;
+        let first = records.next().map_err(error)?;
+        let event = first.and_then(|text| serde_json::from_slice::<Map<_, Value>>(text).ok());
+        Ok(event.is_some_and(|event| event.contains_key("ph")))
+    }
+
+    /// The clocks of the files, in their order.
+    pub fn clocks(&self) -> &[Clock] {
+        &self.clocks
     }
 
     /// What was met so far; complete after the last batch.
@@ -81,13 +132,15 @@ impl ChromeSource {
             Some(Value::Null) | None => Map::new(),
             Some(other) => Map::from_iter([("args".to_owned(), other)]),
         };
+        self.begin();
         let process = self.process(tables, record.get("pid"));
         let thread = self.thread(tables, batch, process, record.get("tid"), record.get("ts"));
+        let start_ns = self.time(record.get("ts"));
         let text = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or("");
         let mut event = Event {
             process,
             thread,
-            start_ns: self.time(record.get("ts")).unwrap_or(self.last_ns),
+            start_ns: start_ns.unwrap_or(self.last_ns),
             kind: Kind::Span,
             category: tables.name_row(text("cat")),
             name: tables.name_row(text("name")),
@@ -97,9 +150,12 @@ impl ChromeSource {
         if phase == "M" {
             return self.metadata(tables, batch, event, &args);
         }
-        if !record.contains_key("ts") {
+        if start_ns.is_none() {
             return Err("is an event without a time");
         }
+        self.processes.used(process);
+        let first_ns = &mut self.clocks[self.file].first_ns;
+        *first_ns = Some(first_ns.map_or(event.start_ns, |first| first.min(event.start_ns)));
         self.last_ns = self.last_ns.max(event.start_ns);
         event.kind = usual_kind(None, text("cat"));
         match phase.as_str() {
@@ -204,10 +260,7 @@ impl ChromeSource {
         let name = tables.name(event.name).to_owned();
         let process = &mut tables.processes[event.process as usize];
         match (name.as_str(), text) {
-            (PROCESS, _) => {
-                let row = event.process as usize;
-                tables.processes[row] = process_of(args);
-            }
+            (PROCESS, _) => self.processes.describe(tables, event.process, process_of(args)),
             ("process_name", Some(name)) => {
                 if process.host == UNKNOWN_HOST {
                     process.name = Some(name.to_owned());
@@ -215,6 +268,7 @@ impl ChromeSource {
             }
             ("process_sort_index" | "thread_sort_index", _) => {}
             ("thread_name", Some(name)) => {
+                self.processes.used(event.process);
                 let event = Event {
                     category: tables.name_row("thread"),
                     name: tables.name_row(name),
@@ -233,19 +287,7 @@ impl ChromeSource {
             Some(value) => value.to_string(),
             None => String::new(),
         };
-        if let Some(row) = self.processes.get(&key) {
-            return *row;
-        }
-        let number = key.parse().ok();
-        let row = tables.add_process(Process {
-            host: UNKNOWN_HOST.to_owned(),
-            pid: number.unwrap_or(0),
-            name: number.is_none().then(|| key.clone()),
-            is_traced: true,
-            ..Process::default()
-        });
-        self.processes.insert(key, row);
-        row
+        self.processes.row(tables, key)
     }
 
     fn thread(
@@ -265,34 +307,73 @@ impl ChromeSource {
             None => 0,
             Some(other) => {
                 let name = other.as_str().map_or_else(|| other.to_string(), str::to_owned);
-                let next = NAMED_THREADS + u32::try_from(self.threads.len()).unwrap_or(0);
-                let key = (process, name);
-                if let Some(thread) = self.threads.get(&key) {
-                    return *thread;
+                let (thread, is_new) = self.processes.thread(process, &name);
+                if is_new {
+                    self.processes.used(process);
+                    batch.events.push(Event {
+                        process,
+                        thread,
+                        start_ns: self.time(at).unwrap_or(self.last_ns),
+                        kind: Kind::Span,
+                        category: tables.name_row("thread"),
+                        name: tables.name_row(&name),
+                        count: 1,
+                        ..Event::default()
+                    });
                 }
-                let event = Event {
-                    process,
-                    thread: next,
-                    start_ns: self.time(at).unwrap_or(self.last_ns),
-                    kind: Kind::Span,
-                    category: tables.name_row("thread"),
-                    name: tables.name_row(&key.1),
-                    count: 1,
-                    ..Event::default()
-                };
-                batch.events.push(event);
-                self.threads.insert(key, next);
-                next
+                thread
             }
         }
     }
 
-    fn time(&mut self, value: Option<&Value>) -> Option<i64> {
-        let origin = *self.origin_ns.get_or_insert_with(|| origin(&self.records.head));
-        Some(nanoseconds(value?)?.saturating_add(origin))
+    fn time(&self, value: Option<&Value>) -> Option<i64> {
+        let origin_ns = self.clocks[self.file].origin_ns.unwrap_or(0);
+        // At the border of what can be said stands what cannot.
+        nanoseconds(value?)?
+            .checked_add(origin_ns)
+            .filter(|time| !matches!(*time, i64::MIN | i64::MAX))
     }
 
-    /// What never ended lasts to the end of the trace.
+    /// Before the first record is taken, everything before it was seen.
+    fn begin(&mut self) {
+        if std::mem::replace(&mut self.is_begun, true) {
+            return;
+        }
+        let head = self.records.as_ref().map(|records| Head::of(&records.head)).unwrap_or_default();
+        let clock = &mut self.clocks[self.file];
+        clock.origin_ns = head.origin_ns.or(clock.origin_ns);
+        self.last_ns = clock.origin_ns.unwrap_or(0);
+        self.processes.begin(head.rank);
+    }
+
+    fn open_file(&mut self) -> Result<bool, ConvertError> {
+        let Some(stretch) = self.stretches.get(self.file) else { return Ok(false) };
+        let opened = Records::open(stretch);
+        self.records = Some(
+            opened.map_err(|source| ConvertError::Read { path: stretch.name.clone(), source })?,
+        );
+        (self.is_begun, self.record) = (false, 0);
+        Ok(true)
+    }
+
+    fn end_file(&mut self, tables: &mut Tables, batch: &mut Batch) {
+        self.begin();
+        let Some(records) = self.records.take() else { return };
+        if records.is_cut() {
+            self.intake.damaged_files += 1;
+            self.intake.damaged(&self.stretches[self.file].name);
+        }
+        self.intake.too_long(records.too_long);
+        self.close(tables, batch);
+        let whole = Head::of(&records.head);
+        let clock = &mut self.clocks[self.file];
+        clock.is_late = clock.origin_ns.is_none() && whole.origin_ns.is_some();
+        clock.origin_ns = clock.origin_ns.or(whole.origin_ns);
+        self.processes.end(tables, whole.rank);
+        self.file += 1;
+    }
+
+    /// What never ended lasts to the end of the file.
     fn close(&mut self, tables: &mut Tables, batch: &mut Batch) {
         let apart = std::mem::take(&mut self.begun_apart).into_values();
         let mut open: Vec<_> =
@@ -305,15 +386,10 @@ impl ChromeSource {
             begun.args.insert("unfinished".to_owned(), Value::Bool(true));
             self.push(tables, batch, begun.event, begun.args);
         }
-        for process in &mut tables.processes {
-            // In the file processes are counted from 1, in the order of the trace that was written.
-            let number = process.parent.map(|parent| (u64::from(parent) + 1).to_string());
-            process.parent = number.and_then(|number| self.processes.get(&number)).copied();
-        }
     }
 
     fn damage(&mut self, reason: &'static str) {
-        let (path, line) = (&self.path, self.record);
+        let (path, line) = (&self.stretches[self.file].name, self.record);
         self.intake.bad(|| Damage { path: path.clone(), line, reason });
     }
 }
@@ -323,20 +399,23 @@ impl Source for ChromeSource {
 
     fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, ConvertError> {
         batch.clear();
-        while batch.events.len() < BATCH && !self.is_at_end {
-            let record = match self.records.next() {
+        while batch.events.len() < BATCH {
+            let Some(records) = &mut self.records else {
+                if self.open_file()? {
+                    continue;
+                }
+                break;
+            };
+            let record = match records.next() {
                 Ok(Some(bytes)) => serde_json::from_slice::<Map<String, Value>>(bytes),
                 Ok(None) => {
-                    self.is_at_end = true;
-                    if self.records.is_cut() {
-                        self.intake.damaged_files += 1;
-                        self.intake.damaged(&self.path);
-                    }
-                    self.intake.too_long(self.records.too_long);
-                    self.close(tables, batch);
-                    break;
+                    self.end_file(tables, batch);
+                    continue;
                 }
-                Err(source) => return Err(ConvertError::Read { path: self.path.clone(), source }),
+                Err(source) => {
+                    let path = self.stretches[self.file].name.clone();
+                    return Err(ConvertError::Read { path, source });
+                }
             };
             self.record += 1;
             let taken = record
@@ -351,15 +430,6 @@ impl Source for ChromeSource {
     }
 }
 
-const UNKNOWN_HOST: &str = "unknown";
-
-fn origin(head: &[u8]) -> i64 {
-    let text = String::from_utf8_lossy(head);
-    let value =
-        text.split_once(&format!("\"{ORIGIN}\":\"")).and_then(|(_, rest)| rest.split('"').next());
-    value.and_then(|value| value.parse().ok()).unwrap_or(0)
-}
-
 /// Microseconds, whole or not, in nanoseconds.
 fn nanoseconds(value: &Value) -> Option<i64> {
     let text;
@@ -372,9 +442,13 @@ fn nanoseconds(value: &Value) -> Option<i64> {
         _ => return None,
     };
     match number.as_i64() {
-        Some(whole) => whole.checked_mul(1_000),
+        Some(whole) => Some(whole.saturating_mul(1_000)),
         #[expect(clippy::cast_possible_truncation, reason = "casts of floats saturate")]
-        None => number.as_f64().map(|float| (float * 1_000.0).round() as i64),
+        // Times of wall clocks have too many digits for their nanoseconds to stand in one float.
+        None => number.as_f64().map(|float| {
+            let rest_ns = ((float - float.trunc()) * 1_000.0).round() as i64;
+            (float.trunc() as i64).saturating_mul(1_000).saturating_add(rest_ns)
+        }),
     }
 }
 

@@ -18,6 +18,7 @@ use parquet::file::statistics::Statistics;
 use super::cursor::TableReader;
 use super::decode::{self, Wrong};
 use super::error::{At as _, FolderError};
+use super::page_head::{self, Most};
 use super::reader::{Ids, WriterRows, check, parts};
 use super::schema::{Column as Described, EVENTS, Type};
 use super::survey::{self, SURVEY_KEY, Survey};
@@ -311,6 +312,8 @@ impl Part {
         let chunk = self.metadata.row_group(group).column(place);
         let (start, _) = chunk.byte_range();
         let bytes = self.bytes(file, group, place)?;
+        let most = Most { bytes: chunk.uncompressed_size(), rows };
+        page_head::check(&bytes, most).map_err(|what| self.wrong(what))?;
         let window = Arc::new(Window { bytes: bytes.into(), start });
         let mut pages = SerializedPageReader::new(window, chunk, rows, None).at(&self.path)?;
         let has_levels = chunk.column_descr().max_def_level() > 0;

@@ -14,6 +14,7 @@ use parquet::file::reader::FileReader as _;
 use parquet::file::serialized_reader::SerializedFileReader;
 
 use super::error::{At as _, FolderError};
+use super::page_head::{self, Most};
 use super::schema::{Column, Table, Type, VERSION};
 use super::table_file::{CHECKSUMS_KEY, VERSION_KEY};
 
@@ -67,6 +68,7 @@ impl TableReader {
         let checksums = reader.fact(CHECKSUMS_KEY).unwrap_or_default();
         reader.checksums = checksums.lines().map(Box::from).collect();
         reader.check_groups().at(path)?;
+        reader.check_heads().at(path)?;
         let version = reader.fact(VERSION_KEY).and_then(|text| text.parse::<u32>().ok());
         match version {
             Some(found) if found > VERSION => {
@@ -131,18 +133,41 @@ impl TableReader {
         Ok(())
     }
 
-    /// Compares a column of a row group with its checksum, if the file has one: the `parquet` crate is
-    /// not made to stand every damage.
-    fn check(&self, group: usize, place: usize) -> Result<(), ParquetError> {
-        let line = self.checksums.get(group);
-        let digits = line.and_then(|line| line.get(place * 8..place * 8 + 8));
-        let Some(expected) = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) else {
-            return Ok(());
-        };
+    /// Looks at what pages say of their sizes, in columns without a checksum: nobody else does before room
+    /// is made for them.
+    fn check_heads(&self) -> Result<(), ParquetError> {
+        for (index, group) in self.file.metadata().row_groups().iter().enumerate() {
+            for place in self.places.iter().filter_map(|(_, place)| *place) {
+                if self.checksum(index, place).is_some() {
+                    continue;
+                }
+                let column = group.column(place);
+                let rows = usize::try_from(group.num_rows())?;
+                let most = Most { bytes: column.uncompressed_size(), rows };
+                page_head::check(&self.column_bytes(index, place)?, most)
+                    .map_err(|what| ParquetError::General(what.to_owned()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn checksum(&self, group: usize, place: usize) -> Option<u32> {
+        let digits = self.checksums.get(group)?.get(place * 8..place * 8 + 8)?;
+        u32::from_str_radix(digits, 16).ok()
+    }
+
+    fn column_bytes(&self, group: usize, place: usize) -> Result<Vec<u8>, ParquetError> {
         let (start, length) = self.file.metadata().row_group(group).column(place).byte_range();
         let mut bytes = vec![0; usize::try_from(length)?];
         self.bytes.read_exact_at(&mut bytes, start)?;
-        if crc32fast::hash(&bytes) == expected {
+        Ok(bytes)
+    }
+
+    /// Compares a column of a row group with its checksum, if the file has one: the `parquet` crate is
+    /// not made to stand every damage.
+    fn check(&self, group: usize, place: usize) -> Result<(), ParquetError> {
+        let Some(expected) = self.checksum(group, place) else { return Ok(()) };
+        if crc32fast::hash(&self.column_bytes(group, place)?) == expected {
             Ok(())
         } else {
             Err(ParquetError::General("a column that is not what was written".to_owned()))

@@ -1,0 +1,73 @@
+//! Files of Chrome's JSON as rows, on one axis of time.
+
+use feedline_trace::chrome::{ChromeSource, Clock};
+use feedline_trace::dialect::Stretch;
+use feedline_trace::{Batch, Intake, Source as _, Tables};
+
+use super::dftracer::Receiver as _;
+use super::stock::Stock;
+use super::{LoadError, Watch};
+
+/// Times before the year 2000 are no times of a wall clock: they count from a start of something.
+const WALL_CLOCK_NS: i64 = 946_684_800_000_000_000;
+
+/// What is known about the files after they were read.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    pub(crate) intake: Intake,
+    /// Files, of several, that do not say when their time begins.
+    pub(crate) unanchored: Vec<String>,
+}
+
+/// Reads files. Once, unless one says behind its events when its time begins.
+pub(crate) fn read(
+    stretches: &[Stretch],
+    tables: &mut Tables,
+    watch: &dyn Watch,
+    stock: &mut Stock,
+) -> Result<Findings, LoadError> {
+    let mut source = ChromeSource::of(stretches.to_vec())?;
+    pour(&mut source, tables, watch, stock)?;
+    if let Some(again) = source.again()? {
+        *tables = Tables::default();
+        stock.restart();
+        source = again;
+        pour(&mut source, tables, watch, stock)?;
+    }
+    let unanchored = unanchored(stretches, source.clocks())?;
+    Ok(Findings { intake: source.intake().clone(), unanchored })
+}
+
+fn pour(
+    source: &mut ChromeSource,
+    tables: &mut Tables,
+    watch: &dyn Watch,
+    stock: &mut Stock,
+) -> Result<(), LoadError> {
+    let mut batch = Batch::default();
+    while source.next_batch(tables, &mut batch)? {
+        stock.take(tables, &batch)?;
+        watch.progress("reading", stock.shelf.len(), 0);
+    }
+    Ok(())
+}
+
+/// Files whose clock nobody knows: none, or all that have events. They are taken to share it, as programs of
+/// one machine do.
+fn unanchored(stretches: &[Stretch], clocks: &[Clock]) -> Result<Vec<String>, LoadError> {
+    let with_events = || stretches.iter().zip(clocks).filter(|(_, clock)| clock.first_ns.is_some());
+    let is_wall = |clock: &Clock| {
+        clock.origin_ns.is_some() || clock.first_ns.is_some_and(|first| first >= WALL_CLOCK_NS)
+    };
+    let known = with_events().find(|(_, clock)| is_wall(clock));
+    let unknown = with_events().find(|(_, clock)| !is_wall(clock));
+    match (known, unknown) {
+        (Some((known, _)), Some((unknown, _))) => {
+            Err(LoadError::Clocks { known: known.name.clone(), unknown: unknown.name.clone() })
+        }
+        (None, Some(_)) if with_events().count() > 1 => {
+            Ok(with_events().map(|(stretch, _)| stretch.name.display().to_string()).collect())
+        }
+        _ => Ok(Vec::new()),
+    }
+}
