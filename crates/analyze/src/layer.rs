@@ -288,7 +288,9 @@ fn layer_of(category: &str, name: &str) -> Layer {
         }
         "pipeline" => return Layer::Pipeline,
         "comm" | "communication" | "mpi" | "nccl" => return Layer::Communication,
-        "device" | "cuda_memcpy" | "cuda_memcpy_p2p" => return Layer::Device,
+        "device" | "cuda_memcpy" | "cuda_memcpy_p2p" | "gpu_memcpy" | "gpu_memset" => {
+            return Layer::Device;
+        }
         "checkpoint" => return Layer::Checkpoint,
         "reader" | "decode" => return decoding(name),
         "transform" | "preprocess" => return Layer::Transform,

@@ -2,7 +2,8 @@
 //!
 //! A rank is a consumer of batches: a thread that fetches, or that computes if nobody fetches. A thread works
 //! for the rank that its name says (`rank 3 reader 2`), else for the consumer in its own process, else for
-//! that of the nearest process above it.
+//! that of the nearest process above it. Streams of a device, which profilers show as processes, work for the
+//! rank that they say, or for the only one there is.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +108,10 @@ impl Roster {
             let named =
                 named_rank(lane).and_then(|rank| by_rank.get(&(lane.process, rank)).copied());
             let own = consumers.get(&(number as u32)).copied();
-            let unit = own.or(named).or_else(|| nearest(lane.process, processes, &by_process));
+            let unit = own
+                .or(named)
+                .or_else(|| nearest(lane.process, processes, &by_process))
+                .or_else(|| self.of_device(lane, processes));
             self.unit_of[number] = unit.unwrap_or(NONE);
             let is_consumer =
                 unit.is_some_and(|unit| self.units[unit as usize].consumer == number as u32);
@@ -125,6 +129,20 @@ impl Roster {
                 (named_worker(lane), begun, lane.thread)
             });
         }
+    }
+}
+
+impl Roster {
+    /// The unit of a device's stream.
+    fn of_device(&self, lane: &Lane, processes: &[Process]) -> Option<u32> {
+        let is_device =
+            [Layer::Compute, Layer::Device].iter().any(|layer| lane.events[*layer as usize] > 0);
+        let said = processes.get(lane.process as usize).and_then(|process| process.rank);
+        let found = match said {
+            Some(rank) => self.units.iter().position(|unit| unit.rank == rank),
+            None => (self.units.len() == 1).then_some(0),
+        };
+        found.filter(|_| is_device).map(|unit| unit as u32)
     }
 }
 
