@@ -28,8 +28,6 @@ use crate::{failure, launcher};
 
 /// The library's file.
 const LIBRARY: &str = "libfeedline_preload.so";
-/// How often segments are looked at; a full one waits so long at most.
-pub(crate) const ROUND: Duration = Duration::from_millis(50);
 /// Signals that end or steer programs; the program gets them, this process stays until it is gone.
 const PASSED_ON: [(i32, Signal); 6] = [
     (consts::SIGINT, Signal::INT),
@@ -95,7 +93,7 @@ pub(crate) fn main(args: &TraceArgs) -> anyhow::Result<u8> {
     // The program matters more than its trace: it is waited for also when nothing can be written.
     let mut trouble = None;
     let status = loop {
-        let status = program.wait()?;
+        let status = program.wait(drainer.pause())?;
         if trouble.is_none() {
             trouble = drainer.round().err();
         }
@@ -149,16 +147,18 @@ fn finish(
 /// gone, or until the user has had enough.
 fn wait_for_rest(drainer: &mut Drainer, program: &Program) -> anyhow::Result<()> {
     let mut is_said = false;
-    drainer.round()?;
-    while drainer.running() > 0 && !program.is_interrupted() {
+    loop {
+        let running = drainer.running()?;
+        if running == 0 || program.is_interrupted() {
+            break;
+        }
         if !is_said {
             is_said = true;
             failure::say(&format!(
-                "the program has ended, {} of its processes not yet; Ctrl-C ends the trace",
-                drainer.running()
+                "the program has ended, {running} of its processes not yet; Ctrl-C ends the trace",
             ));
         }
-        std::thread::sleep(ROUND);
+        std::thread::sleep(drainer.pause());
         drainer.round()?;
     }
     Ok(())
@@ -524,17 +524,17 @@ impl Program {
         Ok(Self { child, signals })
     }
 
-    /// Waits for its end, or for the time of a round.
-    fn wait(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+    /// Waits for its end, but no longer than `most`, which is less than a second.
+    fn wait(&mut self, most: Duration) -> anyhow::Result<Option<ExitStatus>> {
         self.pass_signals_on();
         let pid = Pid::from_child(&self.child);
         if let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             let mut handles = [PollFd::new(&handle, PollFlags::IN)];
-            let round = Timespec { tv_sec: 0, tv_nsec: ROUND.subsec_nanos().into() };
+            let most = Timespec { tv_sec: 0, tv_nsec: most.subsec_nanos().into() };
             // A signal ends the wait early, which is as good.
-            let _ = poll(&mut handles, Some(&round));
+            let _ = poll(&mut handles, Some(&most));
         } else {
-            std::thread::sleep(ROUND);
+            std::thread::sleep(most);
         }
         self.child.try_wait().context("cannot wait for the program")
     }

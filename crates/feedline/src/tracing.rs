@@ -15,7 +15,7 @@ use feedline_recorder::{Config, Ending, Text, is_counter_trusted, name_thread, r
 use feedline_trace::{DrainReport, Drainer, FolderError};
 
 use crate::failure;
-use crate::trace::{ROUND, memory_folder};
+use crate::trace::memory_folder;
 
 /// Segments of this process in memory; what goes beyond that goes to the trace folder's disk.
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -89,7 +89,7 @@ impl Tracing {
         let drain = move || {
             // The readers come first. Not an error if it may not.
             let _ = rustix::process::nice(10);
-            while end.recv_timeout(ROUND) == Err(RecvTimeoutError::Timeout) {
+            while end.recv_timeout(drainer.pause()) == Err(RecvTimeoutError::Timeout) {
                 drainer.round()?;
             }
             drainer.finish()

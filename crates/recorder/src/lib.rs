@@ -31,7 +31,10 @@ mod segment;
 mod span;
 #[expect(unsafe_code, reason = "a variable of each thread that costs nothing to find")]
 mod thread;
-#[expect(unsafe_code, reason = "reads the processor's time stamp counter")]
+#[cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "reads the processor's time stamp counter")
+)]
 mod ticks;
 
 pub use app::{AppEvent, CallFacts, THREAD_CATEGORY, Tags};

@@ -427,7 +427,7 @@ impl Op {
 }
 
 /// To be raised when records, segments or heads of processes change their fields.
-const LAYOUT: u64 = 2;
+const LAYOUT: u64 = 3;
 
 /// A number that changes when the table does, or the layout of what is recorded: recordings of another
 /// build are not read.

@@ -124,7 +124,8 @@ pub(crate) fn host_name(into: &mut [u8]) -> usize {
         if from == 0 {
             break;
         }
-        *to = from.cast_unsigned();
+        // Characters of C have a sign on some machines only.
+        [*to] = from.to_ne_bytes();
         length += 1;
     }
     length

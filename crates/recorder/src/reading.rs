@@ -1,7 +1,9 @@
 //! Segments and processes as their reader sees them: files that somebody else may be writing.
 
 use std::fs::File;
+use std::mem::offset_of;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
@@ -247,20 +249,51 @@ impl SegmentFile {
         self.slots().any(|(_, is_complete)| !is_complete)
     }
 
-    /// Gives every text that stands in it now: number, base, kind, bytes. True if no slot was taken that
-    /// is not complete; one way through the segment for both questions.
+    /// Gives every text that stands in it now: number, base, kind, bytes. True if no slot was taken whose
+    /// writer may still write there; one way through the segment for both questions.
     pub fn texts(&self, mut take: impl FnMut(u32, u32, TextKind, &[u8])) -> bool {
         let mut is_whole = true;
         for (slot, is_complete) in self.slots() {
             if !is_complete {
                 is_whole = false;
-            } else if self.record(slot).op == op::TEXT
-                && let Some(Entry::Text { number, base, kind, text }) = self.entry(slot)
-            {
-                take(number, base, kind, text);
+            } else if self.record(slot).op == op::TEXT {
+                match self.entry(slot) {
+                    Some(Entry::Text { number, base, kind, text }) => {
+                        take(number, base, kind, text);
+                    }
+                    // The bytes are on their way.
+                    _ => is_whole = false,
+                }
             }
         }
         is_whole
+    }
+
+    /// Copies a full segment into a new file, which is as full and will not be filled again. The head
+    /// comes last, so that a file whose copier was killed is no segment.
+    pub fn copy_to(&self, path: &Path) -> Result<Self, ReadError> {
+        let head = self.head();
+        let slots = head.next.0.load(Ordering::Acquire).min(head.capacity);
+        let end = HEAD_BYTES + slots as usize * SLOT_BYTES;
+        // SAFETY: inside the mapping; nobody writes into a full segment.
+        let bytes = unsafe { std::slice::from_raw_parts(self.mapping.place.as_ptr(), end) };
+        let (first, behind) = bytes.split_at(HEAD_BYTES);
+        let mut first = first.to_vec();
+        for (field, value) in
+            [(offset_of!(Segment, capacity), slots), (offset_of!(Segment, is_kept), 0)]
+        {
+            first[field..field + size_of::<u32>()].copy_from_slice(&value.to_ne_bytes());
+        }
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        let written = file
+            .write_all_at(behind, HEAD_BYTES as u64)
+            .and_then(|()| file.write_all_at(&first, 0));
+        let copy = written.map_err(ReadError::from).and_then(|()| Self::open(path));
+        if copy.is_err() {
+            // What is half there is in the way of the next attempt.
+            let _ = std::fs::remove_file(path);
+        }
+        copy
     }
 
     /// Bytes of the file.
@@ -284,7 +317,7 @@ impl SegmentFile {
     fn slots(&self) -> impl Iterator<Item = (u32, bool)> {
         let head = self.head();
         let end = head.next.0.load(Ordering::Acquire).min(head.capacity);
-        let generation = head.generation_now();
+        let tag = head.tag_now();
         let mut slot = 0;
         std::iter::from_fn(move || {
             if slot >= end {
@@ -292,7 +325,7 @@ impl SegmentFile {
             }
             let this = slot;
             let place = head.slot(this);
-            let is_complete = Segment::generation_of(place).load(Ordering::Acquire) == generation;
+            let is_complete = Segment::tag_in(place).load(Ordering::Acquire) == tag;
             slot += if is_complete { self.extent(this) } else { 1 };
             Some((this, is_complete))
         })

@@ -26,7 +26,7 @@ pub struct Record {
     /// The error, 0 if there was none.
     pub errno: u16,
     /// Equal to the segment's own once the record is complete.
-    pub generation: u16,
+    pub tag: u16,
     /// For texts: 1 once the bytes behind are complete. For summaries: the number of the call.
     pub more: u16,
 }

@@ -165,11 +165,13 @@ impl Recorder {
             self.commit(op, draft);
             let segment = thread.segment.load(Ordering::Relaxed);
             // SAFETY: null, or this thread's segment, which stays mapped while it has it.
-            let slot = unsafe { segment.as_ref() }.and_then(|segment| {
+            let head = unsafe { segment.as_ref() };
+            let slot = head.and_then(|segment| {
                 let last = segment.next.0.load(Ordering::Relaxed).checked_sub(1)?;
                 (last < segment.capacity).then(|| segment.slot(last).as_ptr())
             });
-            Provisional { op, segment, slot: slot.unwrap_or(ptr::null_mut()) }
+            let generation = head.map_or(0, |head| head.generation.load(Ordering::Relaxed));
+            Provisional { op, segment, generation, slot: slot.unwrap_or(ptr::null_mut()) }
         })
     }
 
@@ -177,7 +179,13 @@ impl Recorder {
     /// record of it. Keeps `errno`.
     pub fn correct(&self, provisional: Provisional, draft: &Draft) {
         in_thread(|thread| {
-            let is_here = ptr::eq(thread.segment.load(Ordering::Relaxed), provisional.segment);
+            let segment = thread.segment.load(Ordering::Relaxed);
+            // The thread may have got the same segment back, empty.
+            let is_here = ptr::eq(segment, provisional.segment)
+                // SAFETY: null, or this thread's segment, which stays mapped while it has it.
+                && unsafe { segment.as_ref() }.is_some_and(|head| {
+                    head.generation.load(Ordering::Relaxed) == provisional.generation
+                });
             let Some(slot) = NonNull::new(provisional.slot).filter(|_| is_here) else {
                 self.commit(provisional.op, draft);
                 return;
@@ -417,10 +425,7 @@ impl Recorder {
             head.state
                 .compare_exchange(DRAINED, ACTIVE, Ordering::AcqRel, Ordering::Relaxed)
                 .ok()?;
-            head.generation.store(
-                Segment::next_generation(head.generation.load(Ordering::Relaxed)),
-                Ordering::Relaxed,
-            );
+            head.begin(head.generation.load(Ordering::Relaxed).wrapping_add(1));
             head.skipped.store(0, Ordering::Relaxed);
             // SAFETY: this thread has it now; readers look at it when it is full again.
             unsafe { (*segment.as_ptr()).from = Pair::now() };
@@ -461,7 +466,7 @@ impl Recorder {
             segment.capacity = capacity(bytes);
             segment.is_kept = u32::from(is_kept);
             segment.from = Pair::now();
-            *segment.generation.get_mut() = 1;
+            segment.begin(1);
             *segment.state.get_mut() = ACTIVE;
             segment.magic.store(SEGMENT_MAGIC, Ordering::Release);
         }
@@ -670,6 +675,7 @@ impl Recorder {
 pub struct Provisional {
     op: Op,
     segment: *mut Segment,
+    generation: u32,
     slot: *mut Record,
 }
 
@@ -686,7 +692,7 @@ fn record(op: u16, draft: &Draft, thread: &Thread) -> Record {
         thread: thread.id.get(),
         op,
         errno: draft.errno,
-        generation: 0,
+        tag: 0,
         more: 0,
     }
 }

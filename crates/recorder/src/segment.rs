@@ -1,7 +1,7 @@
 //! A segment: a head and slots of 64 bytes in a mapped file, written by one thread at a time.
 //!
-//! A writer takes slots by one instruction that adds, fills them, and completes them by storing the
-//! segment's generation. So a signal handler that records in the middle of its thread's recording takes
+//! A writer takes slots by one instruction that adds, fills them, and completes them by storing the tag of
+//! the segment's generation. So a signal handler that records in the middle of its thread's recording takes
 //! the next slot, and a slot whose writer was killed half-way is never taken for a record.
 
 use core::ptr::NonNull;
@@ -44,13 +44,17 @@ pub(crate) struct Segment {
     pub(crate) number: u32,
     pub(crate) capacity: u32,
     pub(crate) state: AtomicU32,
+    /// Which filling of the segment this is.
     pub(crate) generation: AtomicU32,
     /// Whether the process may use it again once it is drained.
     pub(crate) is_kept: u32,
-    pub(crate) from: Pair,
-    pub(crate) to: Pair,
+    /// What complete records of this filling have in them, see [`tag_of`].
+    pub(crate) tag: AtomicU32,
+    pub(crate) reserved: u32,
     /// Calls that sampling left out.
     pub(crate) skipped: AtomicU64,
+    pub(crate) from: Pair,
+    pub(crate) to: Pair,
     /// The next free slot, in a cache line of its own.
     pub(crate) next: Line,
 }
@@ -119,33 +123,39 @@ impl Segment {
     /// Fills a slot that [`Self::reserve`] gave to this thread.
     #[inline]
     pub(crate) fn complete(&self, slot: NonNull<Record>, record: Record) {
-        // The generation is written once more below, after everything else.
-        let before = Record { generation: 0, ..record };
+        // The tag is written once more below, after everything else.
+        let before = Record { tag: 0, ..record };
         // SAFETY: the slot is this thread's own, in a mapping that stays.
         unsafe { slot.write(before) };
-        Self::generation_of(slot).store(self.generation_now(), Ordering::Release);
+        Self::tag_in(slot).store(self.tag_now(), Ordering::Release);
         prefetch(slot);
     }
 
     /// The tag of complete records now.
     #[inline]
-    pub(crate) fn generation_now(&self) -> u16 {
-        // Generations stay below 2^16, see `next_generation`.
-        self.generation.load(Ordering::Relaxed) as u16
+    pub(crate) fn tag_now(&self) -> u16 {
+        // Tags stay below 2^16, see `tag_of`.
+        self.tag.load(Ordering::Relaxed) as u16
+    }
+
+    /// Begins a filling. Those of one segment have numbers of their own: files of a trace name them.
+    pub(crate) fn begin(&self, generation: u32) {
+        self.generation.store(generation, Ordering::Relaxed);
+        self.tag.store(tag_of(generation), Ordering::Relaxed);
     }
 
     /// The field of a slot by which it is complete.
     #[inline]
-    pub(crate) fn generation_of<'a>(slot: NonNull<Record>) -> &'a AtomicU16 {
+    pub(crate) fn tag_in<'a>(slot: NonNull<Record>) -> &'a AtomicU16 {
         // SAFETY: the slot is in a mapping that outlives its use here; the field is aligned and
         // nobody writes it but through this atomic, or before the slot is complete.
-        unsafe { AtomicU16::from_ptr(&raw mut (*slot.as_ptr()).generation) }
+        unsafe { AtomicU16::from_ptr(&raw mut (*slot.as_ptr()).tag) }
     }
+}
 
-    /// The generation after this one; never 0, which is what empty slots have.
-    pub(crate) fn next_generation(generation: u32) -> u32 {
-        (generation % u32::from(u16::MAX)) + 1
-    }
+/// The tag of a generation: never 0, which is what empty slots have.
+pub(crate) const fn tag_of(generation: u32) -> u32 {
+    generation % (u16::MAX as u32) + 1
 }
 
 /// Brings the slot after the next one near: segments go round through more memory than caches hold, and
@@ -170,10 +180,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generations_go_round_without_zero() {
-        assert_eq!(Segment::next_generation(0), 1);
-        assert_eq!(Segment::next_generation(65_534), 65_535);
-        assert_eq!(Segment::next_generation(65_535), 1);
+    fn tags_go_round_without_zero() {
+        assert_eq!(tag_of(0), 1);
+        assert_eq!(tag_of(65_534), 65_535);
+        assert_eq!(tag_of(65_535), 1);
+        assert_eq!(tag_of(u32::MAX), 1);
     }
 
     #[test]

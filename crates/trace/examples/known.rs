@@ -1,9 +1,10 @@
 //! A program that records known events, for tests and judges of trace folders.
 //!
 //! `known events FOLDER OVERFLOW` records known events and `known killed FOLDER` then waits to be killed;
-//! `known reads FOLDER FILE COUNT` reads a file as fast as it can and records every call; `known judge DIR`
-//! records and drains a trace into DIR and says how much. To measure with: `known measure DIR FOLDER PID`
-//! drains a folder until a process is gone, `known count DIR` reads a trace.
+//! `known reads FOLDER FILE COUNT` reads a file as fast as it can and records every call, `known turns
+//! FOLDER` records 10,000 calls whenever it is told a line; `known judge DIR` records and drains a trace
+//! into DIR and says how much. To measure with: `known measure DIR FOLDER PID` drains a folder until a
+//! process is gone, `known count DIR` reads a trace.
 
 #![allow(clippy::print_stdout, reason = "a program of tests")]
 
@@ -133,6 +134,7 @@ fn main() {
             // Until it is killed, or its other end is gone.
             let _ = std::io::stdin().read_line(&mut String::new());
         }
+        ["turns", folder] => turns(folder),
         ["thinned", folder, "summaries"] => {
             thinned(Config { summary_ns: u64::MAX, ..config(folder, "") });
         }
@@ -153,13 +155,32 @@ fn main() {
     }
 }
 
+/// Records 10,000 calls at the start and at every line, and says when they are recorded.
+fn turns(folder: &str) {
+    start(folder, "", true);
+    let file = recorder().text(TextKind::Path, 0, b"/data/a.bin");
+    let mut first = 0;
+    loop {
+        for offset in first..first + 10_000 {
+            recorder().commit(Op::Pread64, &Draft { offset, ..draft(file) });
+        }
+        first += 10_000;
+        println!("ready");
+        std::io::stdout().flush().expect("somebody listens");
+        // Until it is killed, or its other end is gone.
+        if std::io::stdin().read_line(&mut String::new()).is_ok_and(|bytes| bytes == 0) {
+            break;
+        }
+    }
+}
+
 /// Drains until a process is gone, and says what that cost.
 fn measure(dir: &str, memory: &str, pid: &str) {
     let mut drainer = Drainer::start(Path::new(dir), Path::new(memory)).expect("a folder");
     println!("ready");
     while Path::new("/proc").join(pid).exists() {
         drainer.round().expect("a folder");
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(drainer.pause());
     }
     let report = drainer.finish().expect("a folder");
     println!("{report:?}");

@@ -2,11 +2,13 @@
 //!
 //! A drainer watches the folders in which processes record. In each round it takes segments that are
 //! full, and what ended processes left; when enough of them have come together they become a file of the
-//! trace, and only then are they given back to their processes, or deleted. So at any moment every event
-//! is in a segment or in a complete file, or in both, in which case the file says so: it lists the
-//! segments that it was made of. Nothing here waits or starts threads: the caller has the rounds.
+//! trace, and only then are they deleted. Processes that run get copied ones back before, see [`copies`].
+//! So at any moment every event is in a segment or in a complete file, or in both, in which case the file
+//! says so: it lists the segments that it was made of. Nothing here waits or starts threads: the caller
+//! has the rounds.
 
 mod convert;
+mod copies;
 mod journal;
 mod processes;
 #[cfg(test)]
@@ -17,12 +19,14 @@ mod untraced;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use feedline_recorder::{
     PROCESS_SUFFIX, Pair, ProcessFile, ReadError, SEGMENT_SUFFIX, SegmentFile,
 };
 
 use self::convert::{Context, Converter, Moved};
+use self::copies::{Filling, filling, may_copy, original};
 use self::journal::Journal;
 use self::processes::Processes;
 use crate::alive;
@@ -41,6 +45,12 @@ pub(crate) const SEGMENTS: &str = "segments";
 const SLOT_BYTES: u64 = 64;
 /// The drainer looks at both clocks of its machine so often.
 const CLOCKS_NS: u64 = 1_000_000_000;
+/// The longest time between two rounds, when nothing happens.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// The shortest, when segments become full.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(3);
+/// Looking for new files takes no more of the time than one part in so many, unless it was long ago.
+const LOOKING_SHARE: u32 = 200;
 
 /// What a drainer has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,10 +120,19 @@ pub struct Drainer {
     pending_bytes: u64,
     /// With so many of them a file of events is full.
     file_bytes: u64,
-    /// Segments, and which of their fillings, that are in files already.
-    done: HashSet<(String, u32)>,
+    /// Bytes of copies among them.
+    copied_bytes: u64,
+    /// Whether there was room for every copy when it was last tried.
+    has_room: bool,
+    /// Fillings that are in files already.
+    done: HashSet<Filling>,
+    /// Fillings of which an earlier drainer left a copy.
+    copied: HashSet<Filling>,
     clocks: HashMap<String, Clocks>,
     looked_ns: u64,
+    /// When folders and processes were last looked at, and what that took.
+    look: Option<(Instant, Duration)>,
+    pause: Duration,
     converter: Converter,
     journal: Journal,
     batch: Batch,
@@ -158,9 +177,14 @@ impl Drainer {
             ignored: HashSet::new(),
             pending_bytes: 0,
             file_bytes: FILE_EVENTS * SLOT_BYTES,
+            copied_bytes: 0,
+            has_room: scope == Scope::Everyone,
             done: HashSet::new(),
+            copied: HashSet::new(),
             clocks,
             looked_ns: 0,
+            look: None,
+            pause: SHORTEST_PAUSE,
             journal: Journal::new(notes),
             batch: Batch::default(),
             moved: Moved::default(),
@@ -224,21 +248,47 @@ impl Drainer {
         });
     }
 
-    /// Processes that were running when they were last looked after.
-    pub fn running(&self) -> usize {
-        self.processes.alive()
+    /// Processes that are running now.
+    pub fn running(&mut self) -> Result<usize, FolderError> {
+        self.look_at_folders()?;
+        self.processes.look_after(true);
+        Ok(self.processes.alive())
     }
 
     /// Looks what is new, takes what is full, and writes a file if that is enough for one. To be called
-    /// some ten times a second.
+    /// again after [`pause`](Self::pause).
     pub fn round(&mut self) -> Result<(), FolderError> {
-        self.look_at_folders()?;
-        self.look_at_clocks();
-        self.processes.look_after(false);
+        let known = self.segments.len();
+        self.look_if_due()?;
+        let is_busy = self.relieve() || self.segments.len() > known;
         self.take(false);
         if self.pending_bytes >= self.file_bytes {
             self.commit(Extent::FullFiles)?;
         }
+        self.pause = if is_busy { SHORTEST_PAUSE } else { (self.pause * 2).min(LONGEST_PAUSE) };
+        Ok(())
+    }
+
+    /// How long nobody misses the next round: programs that record much get their segments back soon,
+    /// those that do not are left alone.
+    pub fn pause(&self) -> Duration {
+        self.pause
+    }
+
+    /// Looks at folders, clocks and processes: in most rounds of a few processes, less often if there are
+    /// so many that it takes its time.
+    fn look_if_due(&mut self) -> Result<(), FolderError> {
+        let start = Instant::now();
+        let is_early = self.look.is_some_and(|(last, took)| {
+            start.duration_since(last) < (took * LOOKING_SHARE).min(LONGEST_PAUSE)
+        });
+        if is_early {
+            return Ok(());
+        }
+        self.look_at_folders()?;
+        self.look_at_clocks();
+        self.processes.look_after(false);
+        self.look = Some((start, start.elapsed()));
         Ok(())
     }
 
@@ -278,13 +328,13 @@ impl Drainer {
         }
         let notes = self.overflow().to_owned();
         for folder in &self.folders {
-            if self.scope == Scope::Everyone {
-                for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                    let name = entry.file_name();
-                    let name = name.to_string_lossy();
-                    if name.ends_with(SEGMENT_SUFFIX) || name.ends_with(PROCESS_SUFFIX) {
-                        let _ = fs::remove_file(entry.path());
-                    }
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                let is_ours = name.ends_with(SEGMENT_SUFFIX) || name.ends_with(PROCESS_SUFFIX);
+                // A copy that nobody took was never completed.
+                if is_ours && (self.scope == Scope::Everyone || original(&name).is_some()) {
+                    let _ = fs::remove_file(entry.path());
                 }
             }
             if *folder != notes {
@@ -407,6 +457,9 @@ impl Drainer {
             self.ignored.insert(name);
             return;
         }
+        if original(&name).is_some() {
+            self.copied.insert(filling(&name, &file));
+        }
         self.segments.insert(name, Tracked { file, is_pending: false });
     }
 
@@ -429,11 +482,14 @@ impl Drainer {
     fn take(&mut self, is_all: bool) {
         let mut given_back = Vec::new();
         for (name, tracked) in &mut self.segments {
+            if tracked.is_pending {
+                continue;
+            }
             let file = &tracked.file;
             let Some(index) = self.processes.index(file.process()) else { continue };
             let process = self.processes.get_mut(index);
-            if tracked.is_pending || file.is_drained() {
-                if !tracked.is_pending && process.is_gone {
+            if file.is_drained() {
+                if process.is_gone {
                     given_back.push(name.clone());
                 }
                 continue;
@@ -442,7 +498,13 @@ impl Drainer {
             if !is_last && (self.scope == Scope::Gone || !file.is_full()) {
                 continue;
             }
-            if self.done.contains(&(name.clone(), file.generation())) {
+            // Full since segments were last given back: the next round does that.
+            if !is_last && self.has_room && may_copy(file, &self.folders) {
+                continue;
+            }
+            let filling = filling(name, file);
+            let is_elsewhere = original(name).is_none() && self.copied.contains(&filling);
+            if is_elsewhere || self.done.contains(&filling) {
                 given_back.push(name.clone());
                 continue;
             }
@@ -476,13 +538,14 @@ impl Drainer {
             if !is_enough && extent == Extent::FullFiles {
                 break;
             }
-            self.commit_some(now)?;
+            self.commit_some(now, extent)?;
             rest = later;
             if rest.is_empty() {
                 break;
             }
         }
-        self.pending_bytes = self.bytes(rest);
+        let waiting = self.segments.values().filter(|tracked| tracked.is_pending);
+        self.pending_bytes = waiting.map(|tracked| tracked.file.bytes()).sum();
         self.processes.delete_files(false);
         Ok(())
     }
@@ -516,7 +579,11 @@ impl Drainer {
         Ok(())
     }
 
-    fn commit_some(&mut self, pending: &[(u64, String)]) -> Result<(), FolderError> {
+    fn commit_some(
+        &mut self,
+        pending: &[(u64, String)],
+        extent: Extent,
+    ) -> Result<(), FolderError> {
         let mut list = String::new();
         let mut ordered: Vec<(Order, &str)> = Vec::new();
         for (_, name) in pending {
@@ -528,8 +595,13 @@ impl Drainer {
         ordered.sort_unstable();
         for (_, name) in ordered {
             let Some(tracked) = self.segments.get(name) else { continue };
-            list += &format!("{name} {}\n", tracked.file.generation());
+            let (original, generation) = filling(name, &tracked.file);
+            list += &format!("{original} {generation}\n");
             self.write_segment(name)?;
+            // Writing a file takes longer than filling segments.
+            if extent == Extent::FullFiles {
+                self.relieve();
+            }
         }
         self.processes.describe(&self.clocks, &mut self.tables);
         self.journal.note(&mut self.processes, &self.tables)?;
@@ -574,11 +646,14 @@ impl Drainer {
         tracked.is_pending = false;
         if !process.is_gone && !tracked.file.is_full() {
             // Still written, and the trace ends here.
-            self.done.insert((name.to_owned(), tracked.file.generation()));
+            self.done.insert(filling(name, &tracked.file));
         } else if tracked.file.is_kept() && !process.is_gone {
             tracked.file.mark_drained();
         } else {
             process.segments = process.segments.saturating_sub(1);
+            if original(name).is_some() {
+                self.copied_bytes = self.copied_bytes.saturating_sub(tracked.file.bytes());
+            }
             let _ = fs::remove_file(tracked.file.path());
             self.segments.remove(name);
         }

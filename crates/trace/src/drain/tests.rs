@@ -1,13 +1,15 @@
 //! Recordings of real processes, drained while they run and after they were killed.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::*;
 use crate::process::{End, Process};
 use crate::{Event, Folder, Kind, Source as _, recover};
+
+mod given_back;
 
 /// The program that records known events.
 fn known() -> Command {
