@@ -1,7 +1,7 @@
 //! `feedline analyze`, `merge` and `diff`.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub(crate) fn main(args: &AnalyzeArgs) -> anyhow::Result<u8> {
         let partial = feedline_analyze::partial_of(&args.inputs, shard, &settings, &reading)
             .map_err(explained)?;
         reading.done();
-        put(out, &serde_json::to_vec(&partial)?)?;
+        put_with(out, |file| Ok(serde_json::to_writer(file, &partial)?))?;
         return Ok(0);
     }
     let analysis =
@@ -140,7 +140,7 @@ fn give(analysis: &Analysis, output: &OutputArgs) -> anyhow::Result<u8> {
         write_tables(analysis, format, folder)?;
     }
     if output.json {
-        show::print(&format!("{}\n", serde_json::to_string(analysis)?))?;
+        show::print_json(analysis)?;
     } else if !output.quiet {
         show::print(&feedline_report::analysis::analysis_screen(analysis, show::style()))?;
     }
@@ -174,11 +174,20 @@ fn write_tables(analysis: &Analysis, format: ExportFormat, folder: &Path) -> any
 
 /// Writes a file, which has its name when it is complete.
 fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    put_with(path, |file| file.write_all(bytes))
+}
+
+/// Lets a file be written, which has its name when it is complete.
+fn put_with(
+    path: &Path,
+    write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
     make_folder(path)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
     let written = fs::File::create(&partial)
-        .and_then(|mut file| file.write_all(bytes))
+        .map(io::BufWriter::new)
+        .and_then(|mut file| write(&mut file).and_then(|()| file.flush()))
         .and_then(|()| fs::rename(&partial, path));
     if written.is_err() {
         let _ = fs::remove_file(&partial);

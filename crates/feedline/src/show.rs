@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::CommandFactory as _;
+use feedline_analyze::Analysis;
 use feedline_bench::explain;
 use feedline_report::{Style, definitions, screen};
 use feedline_workload::presets;
@@ -101,6 +102,19 @@ fn cli_markdown() -> String {
 pub(crate) fn print(text: &str) -> anyhow::Result<u8> {
     let mut out = io::stdout().lock();
     let written = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(0),
+    }
+}
+
+/// Writes an object to stdout, piece by piece: it may be larger than there is room for twice.
+pub(crate) fn print_json(object: &Analysis) -> anyhow::Result<u8> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let written = serde_json::to_writer(&mut out, object)
+        .map_err(io::Error::from)
+        .and_then(|()| writeln!(out))
+        .and_then(|()| out.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(0),

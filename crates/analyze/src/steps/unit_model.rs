@@ -223,6 +223,8 @@ impl UnitModel {
         self.catch_up(i64::MAX - 1);
         self.advance_all(i64::MAX - 1);
         self.leave_what_is_over(i64::MAX);
+        // What a device was told last may go on after all else.
+        self.worked_until_ns = self.worked_until_ns.max(self.computed.until_ns);
         self.end_phase(self.worked_until_ns);
         for (slot, seat) in self.seats.iter().enumerate() {
             let lane = &self.lanes[slot];

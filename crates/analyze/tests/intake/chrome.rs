@@ -115,6 +115,47 @@ fn one_file_a_rank_is_one_trace() {
     }
 }
 
+/// Two steps: the program fetches from 0 to 10 µs and from 40 to 52, its device copies from 2 to 4 and computes
+/// from 4 to 30 and from 44 to 60.
+fn steps_with_a_device() -> String {
+    let event = |cat: &str, name: &str, who: &str, ts: u32, dur: u32| {
+        format!(r#"{{"ph":"X","cat":"{cat}","name":"{name}",{who},"ts":{ts},"dur":{dur}}}"#)
+    };
+    let (main, stream) = (r#""pid":7,"tid":7"#, r#""pid":0,"tid":"stream 7""#);
+    let next = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
+    [
+        event("user_annotation", next, main, 0, 10),
+        event("gpu_memcpy", "Memcpy HtoD", stream, 2, 2),
+        event("kernel", "gemm", stream, 4, 26),
+        event("user_annotation", next, main, 40, 12),
+        event("kernel", "gemm", stream, 44, 16),
+    ]
+    .join(",\n")
+}
+
+#[test]
+fn what_a_device_does_is_computation_of_its_rank() {
+    let folder = TempDir::new().unwrap();
+    let base = format!("\"baseTimeNanoseconds\": {BASE_NS}");
+    let of_rank = |rank| text(&format!("{base}, {},", job(rank)), &steps_with_a_device(), "");
+    let both = write(folder.path(), &[("0.json", of_rank(0)), ("1.json", of_rank(1))]);
+    let nobody = text(&format!("{base},"), &steps_with_a_device(), "");
+    let alone = write(folder.path(), &[("alone.json", nobody)]);
+    for (inputs, ranks) in [(both, vec![0, 0, 1, 1]), (alone, vec![0, 0])] {
+        let analysis =
+            feedline_analyze::analyze(&inputs, &Settings::default(), &Unwatched).unwrap();
+        let steps = analysis.steps.iter();
+        let found: Vec<(u32, u64, u64, u64)> =
+            steps.map(|step| (step.rank, step.fetch_ns, step.stall_ns, step.compute_ns)).collect();
+        let expected: Vec<_> = ranks
+            .iter()
+            .zip([(10_000, 2_000, 26_000), (12_000, 4_000, 16_000)].iter().cycle())
+            .map(|(rank, (fetch, stall, compute))| (*rank, *fetch, *stall, *compute))
+            .collect();
+        assert_eq!(found, expected);
+    }
+}
+
 #[test]
 fn parts_of_a_rank_are_one_process_and_others_are_not() {
     let folder = TempDir::new().unwrap();

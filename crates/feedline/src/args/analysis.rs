@@ -57,7 +57,7 @@ pub(crate) struct ReadArgs {
     /// Threads that read [default: the number of cores]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// Memory for events, in MiB; what does not fit is sorted on disk
+    /// Memory for events and steps, in MiB; events that do not fit are sorted on disk
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(16..))]
     pub(crate) memory: u64,
     /// Folder for columns of other tools' traces [default: feedline/traces in the user's cache folder]

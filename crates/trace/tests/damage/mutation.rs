@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 
 /// Numbers that lengths, counts and places go wrong at.
 const NUMBERS: [u64; 12] = [
@@ -54,12 +56,12 @@ impl Subject {
 
 /// Draws changes, the same in every run.
 pub(crate) struct Mutator {
-    state: u64,
+    random: StdRng,
 }
 
 impl Mutator {
     pub(crate) fn new(seed: u64) -> Mutator {
-        Mutator { state: seed }
+        Mutator { random: StdRng::seed_from_u64(seed) }
     }
 
     /// The subject with something wrong in it: mostly in its columns, whose number of bytes stays the same so
@@ -136,10 +138,6 @@ impl Mutator {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.state;
-        word = (word ^ word >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ word >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (word ^ word >> 31) % bound
+        self.random.random_range(0..bound)
     }
 }
