@@ -72,7 +72,7 @@ impl Groups {
         self.folders[folder].survey(group)
     }
 
-    /// A row group that has something in it that nothing should be there.
+    /// What is wrong with the file of a row group.
     fn wrong(&self, index: usize, what: &'static str) -> FolderError {
         let (folder, group) = self.groups[index];
         FolderError::Content { path: self.folders[folder].path(group).to_owned(), what }
@@ -117,12 +117,15 @@ pub(crate) fn survey(
         },
         &|(), index| survey_group(groups, index),
         &mut |survey: Result<Survey, FolderError>| {
-            surveyed.add(survey?, drops_zeros);
+            surveyed.add(survey?);
             done += 1;
             watch.progress("looking", done, groups.len() as u64);
             Ok::<(), LoadError>(())
         },
     )?;
+    if !drops_zeros {
+        surveyed.zero_times = 0;
+    }
     surveyed.numbering.extent = extent(groups, &surveyed, drops_zeros)?;
     Ok(surveyed)
 }
@@ -169,7 +172,7 @@ fn text(column: &Column, row: usize) -> &str {
 }
 
 impl Surveyed {
-    fn add(&mut self, survey: Survey, drops_zeros: bool) {
+    fn add(&mut self, survey: Survey) {
         let lanes = survey.lanes.iter();
         let lanes: Vec<u32> = lanes
             .map(|(process, thread)| self.numbering.lane(table_row(*process), *thread))
@@ -178,9 +181,7 @@ impl Surveyed {
         for (lane, what, events) in survey.counts {
             self.numbering.count(lanes[lane as usize], whats[what as usize], events);
         }
-        if drops_zeros {
-            self.zero_times += survey.zero_times;
-        }
+        self.zero_times += survey.zero_times;
         self.numbering.summaries[0] += survey.summaries.0;
         grow(&mut self.numbering.summaries[1], survey.summaries.1);
     }

@@ -10,7 +10,7 @@ pub(crate) type Wrong = &'static str;
 const SHORT: Wrong = "values that end too early";
 
 /// A number in groups of seven bits.
-fn varint(bytes: &[u8], at: &mut usize) -> Result<u64, Wrong> {
+pub(crate) fn varint(bytes: &[u8], at: &mut usize) -> Result<u64, Wrong> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let byte = *bytes.get(*at).ok_or(SHORT)?;
@@ -23,7 +23,8 @@ fn varint(bytes: &[u8], at: &mut usize) -> Result<u64, Wrong> {
     Err("a number that is too long")
 }
 
-fn unzigzag(number: u64) -> i64 {
+/// A number whose sign is its lowest bit.
+pub(crate) fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 

@@ -3,7 +3,7 @@
 //! The `parquet` crate and our decoders make room for as many bytes and values as a page announces. A damaged
 //! page may announce anything; here it is compared with what the column and its row group have.
 
-use super::decode::Wrong;
+use super::decode::{self, Wrong};
 
 const BAD: Wrong = "a page whose head is damaged";
 /// Structures in a page's head stand no deeper.
@@ -26,8 +26,8 @@ pub(crate) fn check(mut column: &[u8], most: Most) -> Result<(), Wrong> {
         let mut head = Head::default();
         reader.structure(0, &mut head)?;
         bytes = bytes.saturating_add(head.unpacked.max(0));
-        let fits = (0..=most.bytes).contains(&bytes)
-            && (0..=head.unpacked.max(0)).contains(&head.unpacked)
+        let fits = head.unpacked >= 0
+            && bytes <= most.bytes
             && usize::try_from(head.values).is_ok_and(|values| values <= most.rows);
         if !fits {
             return Err("a page that is larger than its column");
@@ -60,20 +60,11 @@ impl Reader<'_> {
     }
 
     fn varint(&mut self) -> Result<u64, Wrong> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(BAD)
+        decode::varint(self.bytes, &mut self.at).map_err(|_| BAD)
     }
 
     fn number(&mut self) -> Result<i64, Wrong> {
-        let number = self.varint()?;
-        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+        self.varint().map(decode::unzigzag)
     }
 
     fn skip(&mut self, bytes: u64) -> Result<(), Wrong> {
