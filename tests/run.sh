@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs every check and test and ends with the line "N passed, M failed".
 #
-# Six parts: formatting and lints, the Rust tests, the tests of a build with MPI under Open MPI's
+# Seven parts: formatting and lints, the Rust tests, the tests of a build with MPI under Open MPI's
 # mpirun, those of `crates/sql` (DataFusion and Ballista, a workspace of its own), and the judges: NumPy,
 # pandas, h5py, Pillow, pyarrow, TensorFlow, WebDataset, safetensors, moto, boto3, WsgiDAV, Hydra, PyYAML,
 # DFTracer's tools and Perfetto's classes in a Python environment of their own, Azurite from npm, and
-# Chromium, which look at what the built program wrote and read; and PyTorch in another one, which looks
-# at checkpoints and is traced.
+# Chromium, which look at what the built program wrote and read; PyTorch in another one, which looks
+# at checkpoints and orders, and is traced; and the readers of both beside Feedline's, call by call.
 # Exit status 0 only if all of them ran and passed; an ignored or skipped test counts as failed. PyTorch
 # is so large that a machine may not have room for it: then its judges do not run, and the summary says
 # so. `tests/run.sh torch` runs them alone, and there it is a failure; `tests/run.sh sql` runs those of
@@ -24,6 +24,9 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 log=$(mktemp -d "${TMPDIR:-/tmp}/feedline-test.XXXXXX")
 trap 'rm -rf "$log"' EXIT
+# A calibration of this machine would change what runs of the tests burn.
+export XDG_DATA_HOME=$log/data
+unset FEEDLINE_CALIBRATION
 
 passed=0
 failed=0
@@ -257,16 +260,34 @@ judge_tests() {
         failed=$((failed + 1))
         summary+=("Azurite: FAILED, not installed")
     fi
-    # The browser in which pages are looked at.
-    if ! packages chromium chromium-driver; then
+    # The browser that shows the pages, and the tracer that counts calls.
+    if ! packages chromium chromium-driver strace; then
         failed=$((failed + 1))
-        summary+=("Chromium: FAILED, not installed")
+        summary+=("Chromium, strace: FAILED, not installed")
     fi
     if judges_environment && judged_programs; then
         PYTHONDONTWRITEBYTECODE=1 judge "judges" "$judges/bin/python" tests/judges
     else
         failed=$((failed + 1))
         summary+=("judges: FAILED, not installed or nothing to judge")
+    fi
+}
+
+# The real readers beside Feedline's under strace, and on file systems of their own, which only root can
+# mount. They need both environments.
+fidelity_tests() {
+    echo "== fidelity"
+    local reason=
+    if [[ $(id -u) != 0 ]]; then
+        summary+=("fidelity: NOT RUN, only root can mount; run it with: sudo -E make test")
+    elif ! torch_environment; then
+        summary+=("fidelity: NOT RUN, $reason; bring it with: make test-torch")
+    elif packages strace e2fsprogs mount gcc libc6-dev && judges_environment && judged_programs; then
+        FEEDLINE_TORCH_PYTHON=$torch/bin/python PYTHONDONTWRITEBYTECODE=1 \
+            judge "fidelity" "$judges/bin/python" tests/fidelity
+    else
+        failed=$((failed + 1))
+        summary+=("fidelity: FAILED, not installed or nothing to compare")
     fi
 }
 
@@ -308,6 +329,9 @@ if [[ $part == all ]]; then
 fi
 if [[ $part != sql ]]; then
     torch_tests
+fi
+if [[ $part == all ]]; then
+    fidelity_tests
 fi
 
 echo

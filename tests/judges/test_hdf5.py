@@ -226,6 +226,36 @@ def test_reads_what_h5py_wrote(feedline, libver, options, datasets):
         assert len(blocks["block1"]) == 4 * 5 // 2
 
 
+@pytest.mark.parametrize("options", [{}, {"chunks": (1, 8, 8)}, {"compression": "gzip", "compression_opts": 4}])
+def test_reads_what_dlio_2_0_0_wrote(feedline, options):
+    """Its only dataset is `records`, made with h5py's defaults."""
+    data, out = feedline.folder / "data", feedline.folder / "out"
+    (data / "train").mkdir(parents=True)
+    for i in range(4):
+        with h5py.File(data / "train" / f"img_{i}_of_4.hdf5", "w") as file:
+            dataset = file.create_dataset("records", (3, 16, 16), dtype=np.uint8, **options)
+            dataset[0:3] = np.random.default_rng(i).integers(0, 255, size=(3, 16, 16), dtype=np.uint8)
+            file.create_dataset("labels", data=[0] * 3)
+    workload = feedline.workload(
+        model={"name": "judged"},
+        framework="pytorch",
+        workflow={"generate_data": False, "train": True},
+        dataset={"format": "hdf5", "num_files_train": 4, "num_samples_per_file": 3, "record_length_bytes": 256},
+        reader={"data_loader": "pytorch", "batch_size": 2, "read_threads": 2},
+        train={"epochs": 1, "computation_time": 0},
+    )
+    feedline("run", workload, "--data", data, "--out", out).ok()
+    found = strict_json(out / "summary.json")["feedline"]
+    assert found["sharding"]["samples_read"] == 12
+    assert found["steps"] == 6
+    # What cannot be read is the user's, and stays.
+    victim = data / "train" / "img_2_of_4.hdf5"
+    victim.write_bytes(victim.read_bytes()[:100])
+    ended = feedline("run", workload, "--data", data, "--out", out, "--overwrite")
+    assert ended.code == 2
+    assert "remove" not in ended.err and "hint: name another set" in ended.err
+
+
 def test_a_damaged_chunk_is_named(feedline):
     data = feedline.folder / "data"
     write_as_dlio(data, 4, (1, 16, 12), compression="gzip", fletcher32=True)

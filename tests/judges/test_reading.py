@@ -58,7 +58,8 @@ def test_reads_what_numpy_wrote(
     )
     feedline("run", workload, "--data", data, "--out", out).ok()
     for epoch in (1, 2):
-        assert steps_of(out, epoch) == files * samples // batch
+        # The last batch may be short.
+        assert steps_of(out, epoch) == -(-files * samples // batch)
     summary = strict_json(out / "summary.json")
     assert summary["epochs"] == 2
     assert summary["num_files_train"] == files

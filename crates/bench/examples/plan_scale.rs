@@ -29,7 +29,7 @@ fn main() {
     if name_files {
         let mut sizes = SampleSizes::new(&workload.dataset);
         let mut key = String::new();
-        for number in 0..phase.space.files {
+        for number in 0..phase.dealing.space.files {
             bytes += sizes.next_dims().iter().product::<u64>();
             key.clear();
             plan.train_files.write_key(number, &mut key);
@@ -38,10 +38,10 @@ fn main() {
     }
     let planned = begin.elapsed();
     // Every place of the epoch that one rank reads.
-    let order = EpochOrder::new(phase.space, Shuffle::Samples, 123);
-    let places = phase.share;
-    let checksum = (0..places).fold(0u64, |sum, place| {
-        let sample = order.sample(place);
+    let order = EpochOrder::new(phase.dealing.space, Shuffle::Samples, 123);
+    let places = phase.dealing.read(0, phase.steps);
+    let checksum = (0..places).fold(0u64, |sum, n| {
+        let sample = order.sample(phase.dealing.place(0, n));
         sum.rotate_left(1) ^ sample.file ^ (sample.index << 20)
     });
     let seconds = begin.elapsed().as_secs_f64();
@@ -49,8 +49,8 @@ fn main() {
         "{{\"samples\": {}, \"files\": {}, \"ranks\": {RANKS}, \"places_walked\": {places}, \
          \"plan_seconds\": {:.4}, \"seconds\": {seconds:.4}, \"peak_rss_bytes\": {}, \
          \"sample_bytes\": {bytes}, \"name_bytes\": {name_bytes}, \"checksum\": {checksum}}}",
-        phase.space.len(),
-        phase.space.files,
+        phase.dealing.space.len(),
+        phase.dealing.space.files,
         planned.as_secs_f64(),
         peak_rss_bytes(),
     );

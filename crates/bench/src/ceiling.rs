@@ -13,13 +13,14 @@ use feedline_clock::Clock;
 use feedline_formats::{Content, Element, FileSpec, Format};
 use feedline_ranks::Team;
 use feedline_store::{Memory, Repeated};
-use feedline_workload::{TimeSpec, Workload};
+use feedline_workload::{ReadModel, TimeSpec, Workload};
 use serde_json::{Value, json};
 
 use crate::cache::CachePolicy;
 use crate::discover::Listing;
 use crate::error::BenchError;
 use crate::folder::{Existing, OutputFolder};
+use crate::framework::FrameworkPlan;
 use crate::host;
 use crate::observer::{Level, Silent};
 use crate::plan::{Plan, Semantics};
@@ -44,7 +45,7 @@ pub const ACCELERATORS_MAX: u32 = 256;
 /// Paced runs in the search.
 const PROBES_MAX: usize = 10;
 
-/// What the client can do.
+/// What the client can do with Feedline's own reader, and with the framework's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ceiling {
     /// Accelerators that were kept busy at the target.
@@ -63,6 +64,8 @@ pub struct Ceiling {
     pub probes: Vec<Probe>,
     /// Processors that were used.
     pub cpus: u32,
+    /// What the framework's reader lets it do, if the workload has one.
+    pub framework: Option<FrameworkCeiling>,
     /// Samples in a file; fewer than the workload's where its files are too large for memory.
     pub samples_per_file: u64,
 }
@@ -80,6 +83,7 @@ impl Ceiling {
         let probe = |probe: &Probe| json!({"accelerators": probe.accelerators, "au_percentage": probe.au_percent});
         json!({
             "workload": workload,
+            "framework": self.framework.as_ref().map(FrameworkCeiling::to_json),
             "accelerators": self.accelerators,
             "bound": self.bound.as_str(),
             "target_percentage": self.target_percent,
@@ -89,6 +93,40 @@ impl Ceiling {
             "probes": self.probes.iter().map(probe).collect::<Vec<_>>(),
             "processors": self.cpus,
             "samples_per_file": self.samples_per_file,
+        })
+    }
+}
+
+/// What the client can do with the framework's reader.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrameworkCeiling {
+    /// Accelerators that are kept busy at the target.
+    pub accelerators: u32,
+    /// Samples a second of the whole client.
+    pub samples_per_s: f64,
+    /// CPU time of the framework per sample.
+    pub per_sample_ns: u64,
+    /// Whose figures they are.
+    pub source: String,
+    /// The paced runs; none if it is an estimate by figures of another machine.
+    pub probes: Vec<Probe>,
+}
+
+impl FrameworkCeiling {
+    /// Whether nothing was measured here.
+    pub fn is_estimate(&self) -> bool {
+        self.probes.is_empty()
+    }
+
+    fn to_json(&self) -> Value {
+        let probe = |probe: &Probe| json!({"accelerators": probe.accelerators, "au_percentage": probe.au_percent});
+        json!({
+            "accelerators": self.accelerators,
+            "samples_per_second": self.samples_per_s.is_finite().then_some(self.samples_per_s),
+            "per_sample_ms": self.per_sample_ns as f64 / 1e6,
+            "estimate": self.is_estimate(),
+            "source": self.source,
+            "probes": self.probes.iter().map(probe).collect::<Vec<_>>(),
         })
     }
 }
@@ -109,6 +147,8 @@ pub enum Bound {
     Client,
     /// One accelerator's own readers do not keep up, however idle the client is.
     Readers,
+    /// The framework's reader, where Feedline's own would feed more.
+    Framework,
     /// Nobody looked further.
     NotReached,
 }
@@ -119,6 +159,7 @@ impl Bound {
         match self {
             Self::Client => "client",
             Self::Readers => "readers",
+            Self::Framework => "framework",
             Self::NotReached => "not reached",
         }
     }
@@ -141,6 +182,8 @@ pub struct Client<'a> {
     pub folder: &'a Path,
     /// Set to end the measurement early.
     pub stop: Arc<AtomicBool>,
+    /// What is done about the framework's own cost.
+    pub framework: FrameworkPlan,
     /// Hears about every paced run.
     pub seen: &'a dyn Fn(Probe),
 }
@@ -148,36 +191,72 @@ pub struct Client<'a> {
 impl Client<'_> {
     /// Measures the client with `workload`, which must train and compute.
     pub fn measure(&self, workload: &Workload) -> Result<Ceiling, BenchError> {
-        let bench = Bench::new(self, workload)?;
+        let mut bench = Bench::new(self, workload)?;
         let cpus = host::usable_cpus();
-        let readers = workload.reader.read_threads.max(1);
-        let crowd = (2 * cpus).div_ceil(readers).max(2);
-        let alone = bench.unpaced(1)?;
-        let together = bench.unpaced(crowd)?;
-        let client = if together.samples_per_s > alone.samples_per_s { together } else { alone };
         let demand = workload.reader.batch_size as f64 / bench.compute_s;
-        let first = (client.samples_per_s / demand) as u32;
-        let probes = bench.search(first.clamp(1, ACCELERATORS_MAX))?;
-        let fed = |probe: &&Probe| probe.au_percent >= bench.target_percent;
-        let accelerators =
-            probes.iter().filter(fed).map(|probe| probe.accelerators).max().unwrap_or(0);
+        let Reach { alone, client, probes } = bench.reach(cpus, demand)?;
+        let accelerators = bench.most_fed(&probes);
         let bound = match accelerators {
             0 if alone.samples_per_s < demand => Bound::Readers,
             most if probes.iter().all(|probe| probe.accelerators <= most) => Bound::NotReached,
             _ => Bound::Client,
         };
+        let framework = self.framework_reach(&mut bench, cpus, demand)?;
+        let is_framework = framework.as_ref().is_some_and(|it| it.accelerators < accelerators);
         Ok(Ceiling {
             accelerators,
-            bound,
+            bound: if is_framework { Bound::Framework } else { bound },
             target_percent: bench.target_percent,
             demand_samples_per_s: demand,
             alone,
             client,
             probes,
             cpus,
+            framework,
             samples_per_file: bench.workload.dataset.num_samples_per_file,
         })
     }
+
+    /// The same with what the framework's reader costs: measured if that is known, estimated if not.
+    fn framework_reach(
+        &self,
+        bench: &mut Bench<'_>,
+        cpus: u32,
+        demand: f64,
+    ) -> Result<Option<FrameworkCeiling>, BenchError> {
+        match &self.framework {
+            FrameworkPlan::Ignored => Ok(None),
+            FrameworkPlan::LeftOut(left_out) => Ok(left_out.forecast.as_ref().map(|forecast| {
+                let accelerators = forecast.accelerators(cpus, bench.target_percent);
+                FrameworkCeiling {
+                    accelerators,
+                    samples_per_s: forecast.samples_per_s(ACCELERATORS_MAX, cpus),
+                    per_sample_ns: forecast.per_sample_ns,
+                    source: forecast.source.clone(),
+                    probes: Vec::new(),
+                }
+            })),
+            FrameworkPlan::Burnt(burnt) => {
+                bench.framework = self.framework.without_start();
+                bench.workload.reader.read_model = ReadModel::Framework;
+                let Reach { client, probes, .. } = bench.reach(cpus, demand)?;
+                Ok(Some(FrameworkCeiling {
+                    accelerators: bench.most_fed(&probes),
+                    samples_per_s: client.samples_per_s,
+                    per_sample_ns: burnt.per_sample_ns,
+                    source: burnt.source.clone(),
+                    probes,
+                }))
+            }
+        }
+    }
+}
+
+/// How far a client gets with one kind of reader.
+struct Reach {
+    alone: Rate,
+    client: Rate,
+    probes: Vec<Probe>,
 }
 
 /// How a run is paced.
@@ -193,6 +272,7 @@ struct Bench<'a> {
     client: &'a Client<'a>,
     workload: Workload,
     store: Repeated,
+    framework: FrameworkPlan,
     compute_s: f64,
     target_percent: f64,
 }
@@ -206,6 +286,10 @@ impl<'a> Bench<'a> {
         workload.workflow.checkpoint = false;
         workload.train.epochs = 1;
         workload.train.max_steps = None;
+        // What the framework's reader lets the client do is asked for apart.
+        if workload.read_model() == ReadModel::Framework {
+            workload.reader.read_model = ReadModel::Native;
+        }
         let compute_s = workload.train.computation_time.mean_seconds();
         let target_percent = 100.0 * workload.metric.au;
         let format = support::format(&workload, Semantics::Feedline)?;
@@ -215,7 +299,29 @@ impl<'a> Bench<'a> {
         dataset.num_samples_per_file =
             dataset.num_samples_per_file.min((FILE_BYTES / sample).max(1));
         let store = templates(&workload, &*format, element)?;
-        Ok(Self { client, workload, store, compute_s, target_percent })
+        let framework = FrameworkPlan::Ignored;
+        Ok(Self { client, workload, store, framework, compute_s, target_percent })
+    }
+
+    /// Rates as fast as it goes, then paced runs for accelerators that take `demand` each.
+    fn reach(&self, cpus: u32, demand: f64) -> Result<Reach, BenchError> {
+        let readers = self.workload.reader.read_threads.max(1);
+        let crowd = (2 * cpus).div_ceil(readers).max(2);
+        let alone = self.unpaced(1)?;
+        let together = self.unpaced(crowd)?;
+        let client = if together.samples_per_s > alone.samples_per_s { together } else { alone };
+        let first = (client.samples_per_s / demand) as u32;
+        // Where readers do not keep up, steps take as long as their batches.
+        let batch_s = self.workload.reader.batch_size as f64 / alone.samples_per_s;
+        let step_s = self.compute_s.max(batch_s);
+        let probes = self.search(first.clamp(1, ACCELERATORS_MAX), step_s)?;
+        Ok(Reach { alone, client, probes })
+    }
+
+    /// The most accelerators that a paced run has kept busy.
+    fn most_fed(&self, probes: &[Probe]) -> u32 {
+        let fed = |probe: &&Probe| probe.au_percent >= self.target_percent;
+        probes.iter().filter(fed).map(|probe| probe.accelerators).max().unwrap_or(0)
     }
 
     /// The rate of `ranks` accelerators that compute nothing.
@@ -235,13 +341,13 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Paced runs around `first` until the largest number that is fed is found.
-    fn search(&self, first: u32) -> Result<Vec<Probe>, BenchError> {
+    /// Paced runs around `first`, of steps of about `step_s`, until the largest number that is fed is found.
+    fn search(&self, first: u32, step_s: f64) -> Result<Vec<Probe>, BenchError> {
         let mut probes = Vec::new();
         let (mut good, mut bad) = (0, ACCELERATORS_MAX + 1);
         let mut next = first;
         while probes.len() < PROBES_MAX && good < next && next < bad {
-            let probe = self.paced(next)?;
+            let probe = self.paced(next, step_s)?;
             (self.client.seen)(probe);
             probes.push(probe);
             let fed = probe.au_percent >= self.target_percent;
@@ -268,10 +374,10 @@ impl<'a> Bench<'a> {
         Ok(probes)
     }
 
-    fn paced(&self, ranks: u32) -> Result<Probe, BenchError> {
+    fn paced(&self, ranks: u32, step_s: f64) -> Result<Probe, BenchError> {
         // What was read ahead while the pipeline filled flatters the first steps, so they do not count.
         let fill = Plan::new(&self.workload, 1, Semantics::Feedline)?.reading.ahead() + 1;
-        let counted = ((PACED_SECONDS / self.compute_s) as u64).clamp(PACED_STEPS, 2000);
+        let counted = ((PACED_SECONDS / step_s) as u64).clamp(PACED_STEPS, 2000);
         let pace = Pace { compute: self.workload.train.computation_time, fill };
         let (summary, _) = self.run(ranks, fill + counted, pace)?;
         let au_percent = summary.train.and_then(|train| train.au()).map_or(0.0, |(mean, _)| mean);
@@ -289,8 +395,10 @@ impl<'a> Bench<'a> {
         // Names cost nothing here, so that there can be as many files as the steps need.
         let samples = steps * workload.reader.batch_size * u64::from(ranks);
         let files = samples.div_ceil(dataset.num_samples_per_file);
-        dataset.num_files_train = dataset.num_files_train.max(files);
-        let plan = Plan::new(&workload, ranks, Semantics::Feedline)?;
+        let files = dataset.num_files_train.max(files);
+        dataset.num_files_train = files.next_multiple_of(u64::from(ranks));
+        let mut plan = Plan::new(&workload, ranks, Semantics::Feedline)?;
+        plan.framework = self.framework.clone();
         let clock = self.client.clock.clone();
         let run = Run {
             name: String::new(),

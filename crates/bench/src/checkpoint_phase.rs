@@ -70,6 +70,7 @@ impl CheckpointPhase<'_> {
             eval: None,
             checkpoints: ended,
             strict: StrictTally::default(),
+            samples: 0,
             sample_bytes: 0,
             cached_share: None,
             meminfo,

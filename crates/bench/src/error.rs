@@ -31,6 +31,16 @@ pub enum BenchError {
         /// What DLIO trims to a multiple of.
         unit: u64,
     },
+    /// DLIO 2.0.0 itself would wait for ever here: the last rank has no sample where it looks for one.
+    #[error(
+        "DLIO 2.0.0 hangs where {units} samples or files cannot be dealt to {ranks} ranks evenly"
+    )]
+    DlioStuck {
+        /// Samples, or files where those are dealt.
+        units: u64,
+        /// The ranks.
+        ranks: u64,
+    },
     /// A folder of the data set is not there.
     #[error("{folder}: no such data folder")]
     NoDataFolder {
@@ -78,6 +88,30 @@ pub enum BenchError {
         needed: u64,
         /// Bytes that are free.
         free: u64,
+    },
+    /// The workload insists on a calibration, and there is none.
+    #[error("`reader.interpreter: calibrated`: this machine has no calibration")]
+    NotCalibrated,
+    /// The workload insists on a calibration, and there is none for its format.
+    #[error("`reader.interpreter: calibrated`: {file} does not cover this kind of {format}")]
+    FormatNotCalibrated {
+        /// The format.
+        format: String,
+        /// The calibration's file.
+        file: String,
+    },
+    /// The batches that workers have ready need more memory than there is.
+    #[error(
+        "batches that are read ahead need {needed} bytes of memory on {ranks} ranks, as in \
+         PyTorch, and {available} are available"
+    )]
+    BatchesBeyondMemory {
+        /// Ranks of the machine.
+        ranks: u32,
+        /// Bytes of their batches.
+        needed: u64,
+        /// Bytes that programs can still have.
+        available: u64,
     },
     /// A data file could not be written.
     #[error("{file}: cannot be generated")]
@@ -313,6 +347,19 @@ impl BenchError {
                 let fewer = dialect.set("dataset.num_files_train", "N");
                 Some(format!("choose another place with {data}, or fewer files with {fewer}"))
             }
+            Self::NotCalibrated => {
+                Some("measure it with `feedline calibrate`, in a few minutes".to_owned())
+            }
+            Self::FormatNotCalibrated { format, .. } => Some(format!(
+                "`feedline calibrate --formats {format}` measures uncompressed files, or leave the \
+                 framework out with {}",
+                dialect.set("reader.interpreter", "none")
+            )),
+            Self::BatchesBeyondMemory { .. } => Some(format!(
+                "read fewer batches ahead with {}, or leave the framework out with {}",
+                dialect.set("reader.prefetch_size", "1"),
+                dialect.set("reader.interpreter", "none")
+            )),
             Self::NoRoomToSave { .. } => Some(format!(
                 "choose another place with {}, or keep fewer with {}",
                 dialect.set("checkpoint.checkpoint_folder", "DIR"),
@@ -353,6 +400,11 @@ impl BenchError {
             }
             Self::OtherBuild { .. } => Some("install the same build on every host".into()),
             Self::DlioTrimsAll { .. } => Some("leave --as-dlio out".into()),
+            Self::DlioStuck { units, ranks } => Some(format!(
+                "use {} of them, or {} for DLIO's main branch",
+                (units / ranks).max(1) * ranks,
+                dialect.set("reader.sharding", "dlio")
+            )),
             Self::OutputBusy { .. } => {
                 Some(format!("choose another folder with {}", dialect.out()))
             }
@@ -363,9 +415,9 @@ impl BenchError {
                 self.remote_fault().and_then(|fault| remote_hint(fault, dialect))
             }
             Self::Load(LoadError::Sample { .. }) => {
-                // A file of the right size would be kept.
+                // It is the user's, and generating would keep a file of the right size.
                 Some(format!(
-                    "remove it and make it anew with {generate}, or name another set with {data}"
+                    "name another set with {data}; {generate} makes one in an empty folder"
                 ))
             }
             Self::Load(_) | Self::Store(_) if self.is_direct_refused() => Some(format!(

@@ -9,6 +9,9 @@
 mod legacy_random;
 mod sizes;
 
+mod calibration;
+mod dealing;
+mod framework;
 mod names;
 mod plan;
 mod reading;
@@ -65,15 +68,22 @@ mod verdict;
 
 mod ceiling;
 mod checkpoint_plan;
+mod specimen;
 
 pub use cache::CachePolicy;
-pub use ceiling::{ACCELERATORS_MAX, Bound, Ceiling, Client, Probe, Rate};
+pub use calibration::{
+    CALIBRATION_SCHEMA, Calibration, CalibrationError, CollatePoint, DataLoaderFigures,
+    HandOverPoint, Machine, Python, ReaderFigures, SamplePoint, StartFigures,
+};
+pub use ceiling::{ACCELERATORS_MAX, Bound, Ceiling, Client, FrameworkCeiling, Probe, Rate};
 pub use checkpoint_plan::{CheckpointPlan, Memory};
+pub use dealing::DLIO_MAIN;
 pub use discover::{Discovered, Listing, discover};
 pub use error::{BenchError, Dialect};
 pub use feedline_checkpoint::{Amount, Layout, LayoutError, RankGroup, StateBytes};
 pub use feedline_ranks::{Aborted, Geometry, Team};
 pub use folder::{Existing, OutputFolder};
+pub use framework::{Burnt, Forecast, Found, FrameworkPlan, LeftOut};
 pub use generate::Generated;
 pub use host::Host;
 pub use manifest::MANIFEST_NAME;
@@ -84,15 +94,16 @@ pub use observer::{
     Checkpointing, Generating, Level, Observer, Pass, Rates, Silent, Stepping, Verifying,
 };
 pub use outcome::{
-    BlockOutcome, CheckpointOutcome, Direction, EpochOutcome, Outcome, RankOutcome, SavingTally,
-    StorageCounts,
+    AskedRange, BlockOutcome, CheckpointOutcome, Direction, EpochOutcome, Outcome, RankOutcome,
+    SavingTally, StorageCounts,
 };
 pub use own_results::{SCHEMA_VERSION, sample_order, semantics};
 pub use plan::{PhasePlan, Plan, Semantics};
-pub use reading::ReadPlan;
+pub use reading::{Calls, ReadPlan};
 pub use run::{PreparedRun, Run};
 pub use sizes::SampleSizes;
+pub use specimen::{Replay, Specimen};
 pub use summary::{Series, Strict, Summary};
 pub use transfers::{Transfer, Transfers};
-pub use verdict::{Altered, Basis, Cause, Report, Setting, Verdict};
+pub use verdict::{Altered, Basis, Cause, PerSample, Report, Setting, Verdict};
 pub use verify::{BadFile, Fault, Strangers, Verification, Verified};

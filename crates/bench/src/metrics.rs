@@ -155,9 +155,8 @@ impl StrictTally {
     }
 }
 
-/// Samples a second of all ranks: the slowest rank's time counts.
-pub(crate) fn strict_throughput(ranks: &[StrictTally], batch: u64) -> Option<f64> {
-    let samples: u64 = ranks.iter().map(|rank| rank.steps * batch).sum();
+/// Samples per second of all ranks, which have read so many: the slowest rank's time counts.
+pub(crate) fn strict_throughput(ranks: &[StrictTally], samples: u64) -> Option<f64> {
     let slowest = ranks.iter().map(|rank| rank.split.total_ns()).max().unwrap_or(0);
     (slowest > 0).then(|| samples as f64 / seconds(slowest))
 }
@@ -169,7 +168,9 @@ pub struct Split {
     pub storage_ns: u64,
     /// Waiting for a batch whose worker was decoding or preprocessing.
     pub decode_ns: u64,
-    /// Waiting for a batch whose worker did neither.
+    /// Waiting for the framework itself: its interpreter, handing over, starting workers.
+    pub framework_ns: u64,
+    /// Waiting for a batch whose worker did nothing of that.
     pub worker_ns: u64,
     /// Waiting for other ranks.
     pub peers_ns: u64,
@@ -185,6 +186,7 @@ impl Split {
         let handling = step.proc_ns.saturating_sub(step.wait.total_ns() + step.compute_ns);
         self.storage_ns += step.wait.storage_ns;
         self.decode_ns += step.wait.decode_ns;
+        self.framework_ns += step.wait.framework_ns;
         self.worker_ns += step.wait.worker_ns + handling;
         self.peers_ns += step.peers_ns;
         self.compute_ns += step.compute_ns;
@@ -195,6 +197,7 @@ impl Split {
     pub fn merge(&mut self, other: &Split) {
         self.storage_ns += other.storage_ns;
         self.decode_ns += other.decode_ns;
+        self.framework_ns += other.framework_ns;
         self.worker_ns += other.worker_ns;
         self.peers_ns += other.peers_ns;
         self.compute_ns += other.compute_ns;
@@ -203,7 +206,8 @@ impl Split {
 
     /// All of it.
     pub fn total_ns(&self) -> u64 {
-        self.storage_ns + self.decode_ns + self.worker_ns + self.peers_ns + self.compute_ns
+        let wait_ns = self.storage_ns + self.decode_ns + self.framework_ns + self.worker_ns;
+        wait_ns + self.peers_ns + self.compute_ns
     }
 }
 
@@ -311,10 +315,10 @@ mod tests {
         (0..3).for_each(|_| tally.add(&slow, &window));
         assert_eq!((tally.steps, tally.counted), (3, 2));
         assert_eq!(tally.au_percent(), Some(50.0));
-        // Two ranks, 3 steps of 8 samples each, the slower one took 6 s.
+        // Two ranks, steps of 8, 8 and 7 samples each, the slower one took 6 s: 46 / 6.
         let mut faster = StrictTally::default();
         (0..3).for_each(|_| faster.add(&step(0.0, 1.0, 0.5), &window));
-        assert_eq!(strict_throughput(&[tally, faster], 8), Some(8.0));
+        assert_eq!(strict_throughput(&[tally, faster], 46), Some(46.0 / 6.0));
         assert_eq!(StrictTally::default().au_percent(), None);
         assert_eq!(strict_throughput(&[], 7), None);
     }
@@ -323,16 +327,23 @@ mod tests {
     fn the_split_adds_up_to_the_steps_wall_time() {
         let mut split = Split::default();
         let step = Step {
-            wait: Wait { storage_ns: 10, decode_ns: 20, worker_ns: 5, behind_ns: 7 },
+            wait: Wait {
+                storage_ns: 10,
+                decode_ns: 20,
+                framework_ns: 40,
+                worker_ns: 5,
+                behind_ns: 7,
+            },
             compute_ns: 100,
             asked_ns: 100,
-            proc_ns: 137,
+            proc_ns: 177,
             peers_ns: 30,
         };
         split.add(&step);
         let expected = Split {
             storage_ns: 10,
             decode_ns: 20,
+            framework_ns: 40,
             worker_ns: 7,
             peers_ns: 30,
             compute_ns: 100,

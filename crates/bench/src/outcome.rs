@@ -78,6 +78,11 @@ impl Outcome {
         StorageCounts {
             reads: read.calls,
             read_bytes: read.bytes,
+            asked: read.asked.quantile(0.0).map(|least| AskedRange {
+                least,
+                median: read.asked.quantile(0.5).unwrap_or(least),
+                most: read.asked.quantile(1.0).unwrap_or(least),
+            }),
             p50_s: of(read, 0.5),
             p99_s: of(read, 0.99),
             opens: open.calls,
@@ -89,6 +94,17 @@ impl Outcome {
     }
 }
 
+/// Sizes that read calls asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskedRange {
+    /// The smallest.
+    pub least: u64,
+    /// The one that half of the calls did not exceed.
+    pub median: u64,
+    /// The largest.
+    pub most: u64,
+}
+
 /// What the training readers asked of the store, all ranks together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StorageCounts {
@@ -96,6 +112,8 @@ pub struct StorageCounts {
     pub reads: u64,
     /// Bytes that they moved.
     pub read_bytes: u64,
+    /// Bytes that they asked for, if there were any.
+    pub asked: Option<AskedRange>,
     /// Time that half of the reads did not exceed, in seconds.
     pub p50_s: Option<f64>,
     /// Time that 99 % of the reads did not exceed, in seconds.
@@ -165,10 +183,12 @@ pub struct EpochOutcome {
     pub checkpoints: Vec<CheckpointOutcome>,
     /// All training steps, for the strict metrics.
     pub strict: StrictTally,
-    /// Bytes of the samples that its training batches held.
+    /// Samples that its training batches held.
+    pub samples: u64,
+    /// Bytes of those.
     pub sample_bytes: u64,
-    /// Share of the training files that was in the page cache before the epoch (the first rank of each machine
-    /// measures that machine's).
+    /// Share of the training files that was in the page cache when the readers of this rank's process
+    /// opened them.
     pub cached_share: Option<f64>,
     /// `/proc/meminfo` when it began.
     pub meminfo: Vec<(String, String)>,

@@ -1,16 +1,18 @@
 //! Feedline's own object in `summary.json`: what was run, the strict metrics, the counts.
 
-use feedline_loader::{KeptFor, Shuffle};
+use std::cmp::Reverse;
+
+use feedline_loader::{KeptFor, LastBatch, Remainder, Shuffle};
 use feedline_store::{Op, OpMeter};
 use feedline_workload::Root;
 use serde_json::{Map, Value, json};
 
 use crate::checkpoint_results;
 use crate::generate::Generated;
-use crate::host::Host;
+use crate::host::{Host, usable_cpus};
 use crate::metrics::{Split, StrictTally};
 use crate::outcome::{Outcome, RankOutcome};
-use crate::plan::{Plan, Semantics};
+use crate::plan::{PhasePlan, Plan, Semantics};
 use crate::summary::Summary;
 use crate::verdict::{Report, Verdict};
 
@@ -62,7 +64,10 @@ fn settings(outcome: &Outcome, report: &Report) -> Value {
         "workload": report.workload,
         "semantics": semantics(&outcome.plan),
         "data_loader": outcome.plan.reading.loader.as_str(),
-        "read_model": outcome.plan.reading.reading.model.as_str(),
+        "read_model": outcome.plan.reading.model(),
+        "reader_library": outcome.plan.reading.calls.map(|calls| calls.library),
+        "reader_python": outcome.plan.reading.calls.and_then(|calls| calls.python()),
+        "framework": framework(outcome),
         "data": outcome.data,
         "io_engine": io_engine(outcome),
         "odirect": outcome.plan.reading.direct,
@@ -70,6 +75,8 @@ fn settings(outcome: &Outcome, report: &Report) -> Value {
         "read_type": read_type(&outcome.plan),
         "transfer_size": outcome.plan.reading.transfer_bytes,
         "sample_order": sample_order(&outcome.plan),
+        "sharding": outcome.plan.train.map(|phase| sharding(&phase)),
+        "dlio_version": outcome.plan.dlio_version(),
         "cache": outcome.cache.as_str(),
         "seed": outcome.seed,
         "accelerators": outcome.plan.ranks,
@@ -81,6 +88,11 @@ fn settings(outcome: &Outcome, report: &Report) -> Value {
         "store_limit": report.altered.limit,
         "store_faults": report.altered.faults,
     })
+}
+
+/// What was done about the framework's own cost.
+fn framework(outcome: &Outcome) -> Value {
+    outcome.plan.framework.to_json(outcome.geometry.ranks_on(0), usable_cpus())
 }
 
 /// The word for how bytes are asked for.
@@ -138,10 +150,26 @@ pub fn semantics(plan: &Plan) -> &'static str {
     }
 }
 
+/// How an epoch was dealt to ranks, and what that makes of the samples.
+fn sharding(phase: &PhasePlan) -> Value {
+    let tally = phase.tally();
+    json!({
+        "name": phase.sharding.as_str(),
+        "drop_last": phase.dealing.last_batch == LastBatch::Drop,
+        "sampler_drop_last": phase.dealing.remainder == Remainder::Cut,
+        "samples": phase.given(),
+        "samples_read": tally.read,
+        "samples_read_twice": tally.repeated,
+        "samples_left_out": tally.left_out,
+        "left_out_by": phase.why_left_out(),
+    })
+}
+
 /// The words for the order in which samples were read.
 pub fn sample_order(plan: &Plan) -> String {
     let order = match plan.train.map(|phase| phase.shuffle) {
         Some(Shuffle::Samples) => "permuted",
+        Some(Shuffle::Blocks { .. }) => "permuted inside the blocks of ranks",
         Some(Shuffle::Files) => "files permuted",
         Some(Shuffle::None) | None => "sequential",
     };
@@ -174,6 +202,7 @@ fn split(split: &Split, factor: f64) -> Value {
     json!({
         "storage": part(split.storage_ns),
         "decode": part(split.decode_ns),
+        "framework": part(split.framework_ns),
         "workers": part(split.worker_ns),
         "peers": part(split.peers_ns),
         "compute": part(split.compute_ns),
@@ -221,6 +250,24 @@ fn storage(outcome: &Outcome) -> Value {
         .collect()
 }
 
+/// The sizes that calls asked for, those of most calls first.
+const ASKED_SIZES_MAX: usize = 16;
+
+fn asked(meter: &OpMeter) -> Value {
+    let mut sizes: Vec<(u64, u64)> = meter.asked.iter().collect();
+    sizes.sort_by_key(|&(bytes, calls)| (Reverse(calls), bytes));
+    sizes.truncate(ASKED_SIZES_MAX);
+    let size = |(bytes, calls): (u64, u64)| json!({"bytes": bytes, "calls": calls});
+    meter.asked.quantile(0.0).map_or(Value::Null, |least| {
+        json!({
+            "min": least,
+            "p50": meter.asked.quantile(0.5),
+            "max": meter.asked.quantile(1.0),
+            "sizes": sizes.into_iter().map(size).collect::<Vec<_>>(),
+        })
+    })
+}
+
 fn operation(outcome: &Outcome, meter: &OpMeter) -> Value {
     let quantile = |q| meter.latency_ns.value_at_quantile(q) as f64 / 1e3;
     json!({
@@ -231,6 +278,7 @@ fn operation(outcome: &Outcome, meter: &OpMeter) -> Value {
         "requests": meter.requests,
         "requests_per_second": outcome.per_second(meter.requests),
         "retries": meter.retries,
+        "asked_bytes": asked(meter),
         "busy_seconds": meter.busy_ns as f64 / 1e9,
         "latency_us": {
             "mean": meter.latency_ns.mean() / 1e3,

@@ -1,9 +1,11 @@
 //! What a run will do: a pure function of the workload and the number of ranks.
 
-use feedline_loader::{SampleSpace, Shuffle};
-use feedline_workload::{SampleOrder, Shuffle as Asked, Workload};
+use feedline_loader::{Dealing, SampleSpace, Shuffle};
+use feedline_workload::{Sharding, Workload};
 
+use crate::dealing::{self, DLIO_MAIN};
 use crate::error::BenchError;
+use crate::framework::FrameworkPlan;
 use crate::metrics::{BlockTally, Window};
 use crate::names::NameRule;
 use crate::reading::ReadPlan;
@@ -14,7 +16,8 @@ use crate::support;
 pub enum Semantics {
     /// What the workload means: true shuffles, every sample, faults of DLIO mended.
     Feedline,
-    /// What DLIO does: its order, its trimming, its metric quirks, for comparisons.
+    /// What DLIO does: its order, its trimming, its metric quirks, for comparisons. The DLIO is its main
+    /// branch at commit e1919d7.
     Dlio,
 }
 
@@ -54,6 +57,8 @@ pub struct Plan {
     pub eval: Option<PhasePlan>,
     /// How it reads.
     pub reading: ReadPlan,
+    /// What it does about the framework's own cost; nothing, unless that is decided later.
+    pub framework: FrameworkPlan,
     /// Bytes of a sample as DLIO's MB/s counts them.
     pub nominal_sample_bytes: f64,
 }
@@ -61,16 +66,16 @@ pub struct Plan {
 /// What one pass over a data set reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhasePlan {
-    /// The samples that take part.
-    pub space: SampleSpace,
-    /// Samples in a batch of one rank.
-    pub batch: u64,
+    /// The sharding in force; never [`Sharding::Auto`].
+    pub sharding: Sharding,
+    /// What that means for the samples that take part.
+    pub dealing: Dealing,
+    /// Samples that do not even take part, as DLIO trims the set.
+    pub trimmed: u64,
     /// Steps that the data would allow.
     pub available_steps: u64,
     /// Steps that are made.
     pub steps: u64,
-    /// Places of the epoch's order that belong to one rank.
-    pub share: u64,
     /// How the epoch is shuffled.
     pub shuffle: Shuffle,
     /// Which steps the metrics count.
@@ -97,12 +102,13 @@ impl Plan {
             train: None,
             eval: None,
             reading: ReadPlan::new(workload),
+            framework: FrameworkPlan::Ignored,
             nominal_sample_bytes: nominal_sample_bytes(workload, semantics),
         };
         if workload.workflow.train {
             let batch = workload.reader.batch_size;
-            let phase = plan.phase(workload, dataset.num_files_train, batch);
-            if phase.available_steps == 0 && semantics == Semantics::Dlio {
+            let phase = plan.phase(workload, dataset.num_files_train, batch)?;
+            if phase.available_steps == 0 && phase.trimmed > 0 {
                 let unit = dataset.num_samples_per_file * batch * u64::from(ranks);
                 return Err(BenchError::DlioTrimsAll { files: dataset.num_files_train, unit });
             }
@@ -110,68 +116,60 @@ impl Plan {
             let steps = asked.unwrap_or(phase.available_steps).min(phase.available_steps);
             let expected = asked.unwrap_or(phase.window.expected);
             let window = Window { expected, ..phase.window };
-            let shuffle = plan.shuffle(workload);
+            let shuffle = dealing::shuffle(workload, semantics, &phase);
             plan.train = Some(PhasePlan { steps, shuffle, window, ..phase });
             if workload.workflow.evaluation {
                 let batch = workload.reader.batch_size_eval;
-                plan.eval = Some(plan.phase(workload, dataset.num_files_eval, batch));
+                plan.eval = Some(plan.phase(workload, dataset.num_files_eval, batch)?);
             }
         }
         Ok(plan)
     }
 
     /// One unshuffled pass over `files` in batches of `batch`.
-    fn phase(&self, workload: &Workload, files: u64, batch: u64) -> PhasePlan {
+    fn phase(&self, workload: &Workload, files: u64, batch: u64) -> Result<PhasePlan, BenchError> {
         let (ranks, per_file) = (u64::from(self.ranks), self.samples_per_file);
         let given = SampleSpace { files, per_file };
+        let sharding = dealing::sharding(workload, self.semantics, files, ranks);
         let unit = per_file * batch * ranks;
-        let space = match self.semantics {
-            Semantics::Feedline => given,
-            Semantics::Dlio => SampleSpace { files: files / unit * unit, per_file },
+        let space = match (self.semantics, sharding) {
+            (Semantics::Dlio, Sharding::Dlio) => {
+                SampleSpace { files: files / unit * unit, per_file }
+            }
+            _ => given,
         };
-        let steps = space.len() / (batch * ranks);
-        let share = match self.semantics {
-            Semantics::Feedline => steps * batch,
-            Semantics::Dlio => space.len().div_ceil(ranks),
-        };
+        let dealing = dealing::dealing(workload, sharding, (space, ranks, batch))?;
+        let steps = dealing.steps();
         let metric = &workload.output.metric;
         let window = Window {
             skip_start: metric.exclude_start_steps,
             skip_end: metric.exclude_end_steps,
-            expected: given.len() / (batch * ranks), // DLIO counts before it trims.
+            expected: match self.semantics {
+                Semantics::Feedline => steps,
+                Semantics::Dlio => given.len() / (batch * ranks), // DLIO counts before it trims.
+            },
         };
-        let shuffle = Shuffle::None;
-        PhasePlan { space, batch, available_steps: steps, steps, share, shuffle, window }
+        Ok(PhasePlan {
+            sharding,
+            dealing,
+            trimmed: given.len() - space.len(),
+            available_steps: steps,
+            steps,
+            shuffle: Shuffle::None,
+            window,
+        })
     }
 
     /// A remark if DLIO's rules leave training files out.
     pub fn trim_notice(&self) -> Option<String> {
-        let (used, files) = (self.train?.space.files, self.train_files.total);
-        (used < files).then(|| format!("as DLIO, {used} of {files} training files are used"))
+        let (used, files) = (self.train?.dealing.space.files, self.train_files.total);
+        (used < files)
+            .then(|| format!("as DLIO {DLIO_MAIN}, {used} of {files} training files are used"))
     }
 
     /// Bytes of all training samples, by the nominal size of one.
     pub fn train_bytes(&self) -> f64 {
         (self.train_files.total * self.samples_per_file) as f64 * self.nominal_sample_bytes
-    }
-
-    fn shuffle(&self, workload: &Workload) -> Shuffle {
-        let reader = &workload.reader;
-        if self.semantics == Semantics::Dlio {
-            return Shuffle::None;
-        }
-        let files_shuffled = reader.file_shuffle != Asked::Off;
-        match reader.sample_order {
-            SampleOrder::Sequential | SampleOrder::Dlio => Shuffle::None,
-            SampleOrder::Auto if workload.has_shuffle_buffer() => match files_shuffled {
-                true => Shuffle::Files,
-                false => Shuffle::None,
-            },
-            SampleOrder::Permuted => Shuffle::Samples,
-            SampleOrder::Auto if reader.sample_shuffle != Asked::Off => Shuffle::Samples,
-            SampleOrder::Auto if files_shuffled => Shuffle::Files,
-            SampleOrder::Auto => Shuffle::None,
-        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! From what the workload says about reading to the loader that does it.
 
 use feedline_clock::Clock;
+use feedline_formats::{Libraries, Python, RECORD_BUFFER_BYTES};
 use feedline_loader::{
     DataSet, Deal, KeptFor, Loader, Preprocess, ReadModel, Reading, Rows, StreamConfig,
     StreamLoader, TorchConfig, TorchLoader,
 };
 use feedline_workload::{
-    DataLoader, IoEngine, ReadModel as Model, ReadType, Reader, SampleOrder, Shuffle, Workload,
+    DataLoader, Format, IoEngine, PythonVersion, ReadModel as Model, ReadType, Reader, SampleOrder,
+    Sharding, Shuffle, Workload,
 };
 
 /// Batches that DALI has under way when the workload does not say.
@@ -23,12 +25,73 @@ pub struct ReadPlan {
     pub engine: IoEngine,
     /// Whether they go past the page cache.
     pub direct: bool,
-    /// Bytes of one read call, if the workload says.
+    /// Bytes of one read call, if the workload says and the model has a say in it.
     pub transfer_bytes: Option<u64>,
+    /// Whose calls are made, in the framework model; `None` where no library of a framework reads
+    /// files: in an object store, without files, and in the other models.
+    pub calls: Option<Calls>,
     /// The training loader.
     pub(crate) train: LoaderPlan,
     /// The evaluation loader.
     pub(crate) eval: LoaderPlan,
+    /// Samples in a batch of training.
+    batch: u64,
+}
+
+/// Whose calls are made in the framework model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calls {
+    /// The library that reads the format.
+    pub library: &'static str,
+    /// The versions that are played.
+    pub(crate) libraries: Libraries,
+    /// Whether the library's files are Python's.
+    on_python: bool,
+}
+
+impl Calls {
+    fn of(workload: &Workload) -> Option<Self> {
+        if workload.read_model() != Model::Framework || workload.data_root().is_url() {
+            return None;
+        }
+        let (library, on_python) = match workload.dataset.format {
+            Format::Npz | Format::Npy => ("NumPy", true),
+            Format::Hdf5 | Format::Hdf5Opt => ("h5py", false),
+            Format::Jpeg | Format::Png => ("Pillow", true),
+            Format::Csv => ("pandas", true),
+            Format::Tfrecord => ("TensorFlow", false),
+            Format::Webdataset => ("webdataset", true),
+            Format::Parquet => ("pyarrow", false),
+            Format::Safetensors => ("safetensors", false),
+            Format::IndexedBinary | Format::MmapIndexedBinary => ("DLIO's indexed reader", true),
+            Format::Synthetic => return None,
+        };
+        let python = match workload.reader.python {
+            PythonVersion::V3_13 => Python::Before314,
+            PythonVersion::V3_14 => Python::From314,
+        };
+        let record_buffer_bytes = workload.reader.transfer_size.map(|bytes| bytes as usize);
+        let libraries = Libraries {
+            python,
+            record_buffer_bytes: record_buffer_bytes.unwrap_or(RECORD_BUFFER_BYTES),
+        };
+        Some(Self { library, libraries, on_python })
+    }
+
+    /// The interpreter, where its files are used.
+    pub fn python(&self) -> Option<&'static str> {
+        self.on_python.then_some(match self.libraries.python {
+            Python::Before314 => "CPython 3.9 to 3.13",
+            Python::From314 => "CPython 3.14",
+        })
+    }
+}
+
+/// Whether the size of a read call is the workload's to choose.
+fn takes_transfer_size(workload: &Workload) -> bool {
+    workload.read_model() != Model::Framework
+        || workload.data_root().is_url()
+        || workload.dataset.format == Format::Tfrecord
 }
 
 /// A loader to be made.
@@ -36,7 +99,7 @@ pub struct ReadPlan {
 pub(crate) enum LoaderPlan {
     Torch(TorchConfig),
     Stream(StreamConfig),
-    Nothing { batch: u64 },
+    Nothing,
 }
 
 impl ReadPlan {
@@ -55,28 +118,37 @@ impl ReadPlan {
             reading: reading(workload),
             engine,
             direct: reader.odirect,
-            transfer_bytes: reader.transfer_size,
-            train: LoaderPlan::new(workload, reader, reader.batch_size),
-            eval: LoaderPlan::new(workload, &eval, reader.batch_size_eval),
+            transfer_bytes: reader.transfer_size.filter(|_| takes_transfer_size(workload)),
+            calls: Calls::of(workload),
+            train: LoaderPlan::new(workload, reader),
+            eval: LoaderPlan::new(workload, &eval),
+            batch: reader.batch_size,
         }
     }
 
     /// Batches of a rank that can be ready or under way before it asks for them.
     pub(crate) fn ahead(&self) -> u64 {
         match self.train {
-            LoaderPlan::Torch(config) => config.outstanding(),
+            LoaderPlan::Torch(config) => {
+                config.outstanding() + config.shuffle.unwrap_or(0).div_ceil(self.batch)
+            }
             // What waits, what is being put together, and what is held back to be shuffled.
             LoaderPlan::Stream(config) => {
-                config.prefetch + 1 + config.shuffle.unwrap_or(0).div_ceil(config.batch)
+                config.prefetch + 1 + config.shuffle.unwrap_or(0).div_ceil(self.batch)
             }
-            LoaderPlan::Nothing { .. } => 0,
+            LoaderPlan::Nothing => 0,
         }
+    }
+
+    /// The word for what a reader does for a sample.
+    pub fn model(&self) -> &'static str {
+        self.reading.model.as_str()
     }
 
     /// Reads of one reader under way together, in the deep model.
     pub fn queue_depth(&self) -> Option<usize> {
         match self.reading.model {
-            ReadModel::Framework => None,
+            ReadModel::Framework | ReadModel::Native => None,
             ReadModel::Deep { depth } => Some(depth),
         }
     }
@@ -85,45 +157,53 @@ impl ReadPlan {
     pub fn shuffle_buffer(&self) -> Option<u64> {
         match self.train {
             LoaderPlan::Stream(config) => config.shuffle,
-            LoaderPlan::Torch(_) | LoaderPlan::Nothing { .. } => None,
+            LoaderPlan::Torch(config) => config.shuffle,
+            LoaderPlan::Nothing => None,
         }
     }
 }
 
 fn reading(workload: &Workload) -> Reading {
     let reader = &workload.reader;
-    let model = match reader.read_model {
-        Model::Framework => ReadModel::Framework,
+    let model = match workload.read_model() {
+        Model::Auto | Model::Framework => ReadModel::Framework,
+        Model::Native => ReadModel::Native,
         Model::Deep => ReadModel::Deep { depth: reader.queue_depth as usize },
     };
     let (kept_files, kept_for) = match reader.read_type {
         ReadType::Memory => (reader.kept_files as usize, KeptFor::Run),
-        // tf.data's generators close a file when they have gone through it.
+        // Who goes through a file keeps it open until then, as tf.data's generators do.
         ReadType::OnDemand => {
-            (usize::from(reader.data_loader == DataLoader::Tensorflow), KeptFor::Epoch)
+            let streamed = workload.dataset.format.is_streamed();
+            let kept = streamed || reader.data_loader == DataLoader::Tensorflow;
+            (usize::from(kept), KeptFor::Epoch)
         }
     };
     Reading { model, kept_files, kept_for }
 }
 
 impl LoaderPlan {
-    fn new(workload: &Workload, reader: &Reader, batch: u64) -> Self {
+    fn new(workload: &Workload, reader: &Reader) -> Self {
         let streamed = workload.dataset.format.is_streamed();
         let prefetch = u64::from(reader.prefetch_size);
         let readers = reader.read_threads.max(1);
         let queue = if prefetch == 0 { DALI_QUEUE_DEPTH } else { prefetch };
-        let torch =
-            TorchConfig { workers: reader.read_threads, prefetch, batch, deal: Deal::InTurn };
+        let shuffle = buffer(workload, reader);
+        let workers = reader.read_threads;
+        let torch = TorchConfig { workers, prefetch, deal: Deal::InTurn, shuffle: None };
         let stream = StreamConfig {
             readers,
             parsers: reader.computation_threads.max(1),
             prefetch,
-            batch,
-            shuffle: buffer(workload, reader),
+            shuffle,
             rows: if streamed { Rows::Files } else { Rows::Places },
         };
         match (reader.data_loader, streamed) {
-            (DataLoader::Synthetic, _) => Self::Nothing { batch },
+            (DataLoader::Synthetic, _) => Self::Nothing,
+            // Shards are the workers' own, unless every rank reads all of them.
+            (DataLoader::Pytorch, true) if reader.sharding != Sharding::Records => {
+                Self::Torch(TorchConfig { shuffle, ..torch })
+            }
             (DataLoader::Pytorch, true) => {
                 let prefetch = torch.outstanding();
                 Self::Stream(StreamConfig { prefetch, parsers: readers, ..stream })
@@ -156,7 +236,7 @@ impl LoaderPlan {
             Self::Stream(config) => {
                 Loader::Stream(StreamLoader::new(clock, data, config, preprocess))
             }
-            Self::Nothing { batch } => Loader::Nothing { batch },
+            Self::Nothing => Loader::Nothing,
         }
     }
 }

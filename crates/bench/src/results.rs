@@ -71,12 +71,13 @@ pub fn close_log(
     let split = &summary.strict.split;
     let share = |ns: u64| 100.0 * ns as f64 / split.total_ns().max(1) as f64;
     journal.output(&format!(
-        "Feedline: {}; compute {:.1} %, storage {:.1} %, decode {:.1} %, workers {:.1} %, \
-         peers {:.1} % of all step time",
+        "Feedline: {}; compute {:.1} %, storage {:.1} %, decode {:.1} %, framework {:.1} %, \
+         workers {:.1} %, peers {:.1} % of all step time",
         report.verdict.as_str(),
         share(split.compute_ns),
         share(split.storage_ns),
         share(split.decode_ns),
+        share(split.framework_ns),
         share(split.worker_ns),
         share(split.peers_ns),
     ));
@@ -317,8 +318,8 @@ impl Serialize for EpochOutput<'_> {
             map.serialize_entry(name, &ListMap { epoch: self, column })?;
         }
         let plan = &self.outcome.plan;
-        let batch = plan.train.map_or(0, |phase| phase.batch);
-        let eval_batch = plan.eval.map_or(0, |phase| phase.batch);
+        let batch = plan.train.map_or(0, |phase| phase.dealing.batch);
+        let eval_batch = plan.eval.map_or(0, |phase| phase.dealing.batch);
         let throughput = phases(self.epoch)
             .map(|(key, block)| {
                 let (tally, wall) = (&block.tally, block.wall_ns());

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
 use feedline_formats::{Companion, Element, FileSize, FileSpec, Format, Place};
-use feedline_loader::{DataSet, FileNames as _};
+use feedline_loader::{DataSet, FileNames};
 use feedline_ranks::{Member, Team};
 use feedline_store::{Kind, Store};
 use feedline_workload::{Shuffle, Workload};
@@ -107,6 +107,7 @@ impl Run {
     pub fn prepare(self) -> Result<PreparedRun, BenchError> {
         let format = support::format(&self.workload, self.plan.semantics)?;
         let element = support::element(&self.workload)?;
+        self.check_memory()?;
         let earlier = Earlier::Unknown;
         let mut prepared =
             PreparedRun { run: self, format, element, found: None, earlier, saves: None };
@@ -132,6 +133,20 @@ impl Run {
         prepared.run.team.share_stop(&prepared.run.stop);
         prepared.run.team.max(0)?;
         Ok(prepared)
+    }
+
+    /// An error if the batches that the framework's workers have ready do not fit in memory.
+    fn check_memory(&self) -> Result<(), BenchError> {
+        let held = self.plan.framework.burnt().map_or(0, |burnt| burnt.held_bytes);
+        let geometry = self.team.geometry();
+        let ranks = geometry.ranks_on(geometry.node_of(self.team.process()));
+        let needed = held.saturating_mul(u64::from(ranks));
+        match Host::available_bytes() {
+            Some(available) if self.team.leads_node() && needed > available => {
+                Err(BenchError::BatchesBeyondMemory { ranks, needed, available })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Removes the data set if this run made it, or what was missing of it, and was told not to keep
@@ -248,14 +263,16 @@ impl PreparedRun {
                 None => self.run.find()?,
             };
             self.run.announce_steps(journal);
+            let (names, saves) = (found.train.names(&self.run.plan.train_files), self.saves.take());
+            let format = support::read_format(&self.run.workload, &self.run.plan.reading)?;
+            ranks = self.run.train(format, found, saves, (journal, out))?;
+            // Afterwards: asking for its size would warm what a cold run is about to open.
             if self.run.team.leads()
-                && let Some(notice) = self.size_notice(&found.train)?
+                && let Some(notice) = self.size_notice(&*names)?
             {
                 journal.plain(Level::Warning, &notice);
                 self.run.warnings.push(notice);
             }
-            let saves = self.saves.take();
-            ranks = self.run.train(Arc::clone(&self.format), found, saves, (journal, out))?;
         } else if let Some(saves) = self.saves.take()
             && self.run.workload.checkpoint_only()
         {
@@ -265,13 +282,13 @@ impl PreparedRun {
     }
 
     /// A remark if the first file is not as large as the workload says it is.
-    fn size_notice(&self, found: &Discovered) -> Result<Option<String>, BenchError> {
+    fn size_notice(&self, names: &dyn FileNames) -> Result<Option<String>, BenchError> {
         let dims = SampleSizes::new(&self.run.workload.dataset).next_dims();
         let samples = self.run.plan.samples_per_file;
         let spec = FileSpec { dims, samples, element: self.element, index: 0 };
         let FileSize::Exact(expected) = self.format.size(&spec) else { return Ok(None) };
         let mut key = String::new();
-        found.names(&self.run.plan.train_files).write_key(0, &mut key);
+        names.write_key(0, &mut key);
         let Some(size) = self.run.data.size(&key)? else { return Ok(None) };
         let differs = size.abs_diff(expected) > expected / SIZE_TOLERANCE;
         Ok(differs.then(|| {
@@ -329,11 +346,16 @@ impl Run {
     fn announce_steps(&self, journal: &Journal) {
         let ranks = self.plan.ranks;
         let describe = |phase: &crate::plan::PhasePlan, what: &str| {
-            let (space, steps) = (phase.space, phase.available_steps);
-            let (files, per_file, batch) = (space.files, space.per_file, phase.batch);
+            let (space, steps) = (phase.dealing.space, phase.available_steps);
+            let (files, per_file, batch) = (space.files, space.per_file, phase.dealing.batch);
+            // Elsewhere than in DLIO the last step may be short.
+            let dealt = match steps == space.len() / (batch * u64::from(ranks)) {
+                true => String::new(),
+                false => format!(", rounded as `{}` sharding does", phase.sharding),
+            };
             journal.output(&format!(
                 "{what}: {steps} = {per_file} * {files} / {batch} / {ranks} \
-                 (samples per file * num files / batch size / comm size)"
+                 (samples per file * num files / batch size / comm size){dealt}"
             ));
         };
         if let Some(phase) = &self.plan.train {
@@ -363,9 +385,11 @@ impl Run {
         let data_set = |found: &Discovered, rule: &NameRule| {
             let (store, stop) = (Arc::clone(&self.data), Arc::clone(&self.stop));
             let (names, reading) = (found.names(rule), self.plan.reading.reading);
-            DataSet { store, names, format: Arc::clone(&format), reading, stop }
+            let (cost, look) = (self.plan.framework.cost().cloned(), None);
+            DataSet { store, names, format: Arc::clone(&format), reading, cost, stop, look }
         };
-        let train_data = data_set(&found.train, &self.plan.train_files);
+        let mut train_data = data_set(&found.train, &self.plan.train_files);
+        train_data.look = Some(Arc::default());
         let eval_data = found.eval.map(|found| data_set(&found, &self.plan.eval_files));
         let saves = saves.map(|saves| self.save_job(saves, journal)).transpose()?;
         let job = Job {

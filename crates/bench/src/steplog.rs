@@ -16,8 +16,17 @@ use crate::metrics::Step;
 use crate::spool;
 
 /// Names of the numbers of a step, in the order in which they are kept.
-pub(crate) const COLUMNS: [&str; 8] =
-    ["load", "proc", "compute", "storage", "decode", "workers", "peers", "asked_compute"];
+pub(crate) const COLUMNS: [&str; 9] = [
+    "load",
+    "proc",
+    "compute",
+    "storage",
+    "decode",
+    "framework",
+    "workers",
+    "peers",
+    "asked_compute",
+];
 const RECORD_BYTES: u64 = 8 * COLUMNS.len() as u64;
 
 /// Records that go to another process at a time.
@@ -56,6 +65,7 @@ impl StepLog {
             step.compute_ns,
             step.wait.storage_ns,
             step.wait.decode_ns,
+            step.wait.framework_ns,
             step.wait.worker_ns,
             step.peers_ns,
             step.asked_ns,
@@ -174,6 +184,7 @@ mod tests {
             let mut step = Step { proc_ns: number * 3_000_000_000, ..Step::default() };
             step.wait.storage_ns = number * 1_000_000_000;
             step.compute_ns = number * 2_000_000_000;
+            step.wait.framework_ns = 125_000_000;
             step.peers_ns = 500_000_000;
             step.asked_ns = 250_000_000;
             log.add(&step).unwrap();
@@ -184,7 +195,7 @@ mod tests {
         let list = |steps, column| {
             serde_json::to_string(&StepList { file: &file, steps, column }).unwrap()
         };
-        assert_eq!(list(0..3, Column::Load), "[1.0,2.0,3.0]");
+        assert_eq!(list(0..3, Column::Load), "[1.125,2.125,3.125]");
         assert_eq!(list(1..3, Column::Proc), "[6.0,9.0]");
         assert_eq!(list(0..1, Column::Compute), "[2.0]");
         assert_eq!(list(3..3, Column::Compute), "[]");
@@ -194,6 +205,6 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!(records, [[3.0, 9.0, 6.0, 3.0, 0.0, 0.0, 0.5, 0.25]]);
+        assert_eq!(records, [[3.125, 9.0, 6.0, 3.0, 0.0, 0.125, 0.0, 0.5, 0.25]]);
     }
 }

@@ -65,7 +65,7 @@ pub struct Summary {
     pub strict: Strict,
     /// Seconds from the first epoch's begin until the first and the last rank's own work was done.
     pub rank_done_s: Option<(f64, f64)>,
-    /// Share of the training files in the page cache before each epoch.
+    /// Share of the training files that each epoch found in the page cache.
     pub cached_share: Vec<Option<f64>>,
 }
 
@@ -93,14 +93,14 @@ fn epochs<T>(outcome: &Outcome, value: impl Fn(&[&EpochOutcome]) -> T) -> Vec<T>
         .collect()
 }
 
-/// The mean over those ranks that measured it, one on each machine.
+/// The mean over the ranks whose processes could tell.
 fn cached_share(ranks: &[&EpochOutcome]) -> Option<f64> {
     let shares: Vec<f64> = ranks.iter().filter_map(|epoch| epoch.cached_share).collect();
     mean_and_stdev(&shares).map(|(mean, _)| mean)
 }
 
 fn train_series(outcome: &Outcome) -> Series {
-    let batch = outcome.plan.train.map_or(0, |phase| phase.batch);
+    let batch = outcome.plan.train.map_or(0, |phase| phase.dealing.batch);
     let semantics = outcome.plan.semantics;
     let au = |epoch: &EpochOutcome| {
         weighted_by_steps(
@@ -125,7 +125,7 @@ fn train_series(outcome: &Outcome) -> Series {
 }
 
 fn eval_series(outcome: &Outcome) -> Series {
-    let batch = outcome.plan.eval.map_or(0, |phase| phase.batch);
+    let batch = outcome.plan.eval.map_or(0, |phase| phase.dealing.batch);
     let au = |block: &BlockOutcome| block.tally.au_percent(block.wall_ns());
     let rate = |block: &BlockOutcome| block.tally.eval_throughput(block.wall_ns(), batch);
     if outcome.plan.semantics == Semantics::Dlio {
@@ -160,17 +160,17 @@ fn eval_series(outcome: &Outcome) -> Series {
 fn strict(outcome: &Outcome) -> Strict {
     let mut all = StrictTally::default();
     let mut totals = vec![StrictTally::default(); outcome.ranks.len()];
-    let mut sample_bytes = 0;
+    let (mut samples, mut sample_bytes) = (0, 0);
     for (rank, total) in outcome.ranks.iter().zip(&mut totals) {
         for epoch in &rank.epochs {
             total.merge(&epoch.strict);
+            samples += epoch.samples;
             sample_bytes += epoch.sample_bytes;
         }
         all.merge(total);
     }
-    let batch = outcome.plan.train.map_or(0, |phase| phase.batch);
-    let samples_per_s = strict_throughput(&totals, batch);
-    let mean_sample_bytes = sample_bytes as f64 / (all.steps * batch).max(1) as f64;
+    let samples_per_s = strict_throughput(&totals, samples);
+    let mean_sample_bytes = sample_bytes as f64 / samples.max(1) as f64;
     Strict {
         au_percent: all.au_percent(),
         au_worst_rank_percent: totals.iter().filter_map(StrictTally::au_percent).reduce(f64::min),

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use feedline_formats::{Compression as Packing, Element, Format, Options};
-use feedline_workload::{DataLoader, Format as FormatName, StorageType, Workload};
+use feedline_workload::{DataLoader, Format as FormatName, Sharding, StorageType, Workload};
 
 use crate::error::BenchError;
 use crate::plan::Semantics;
+use crate::reading::ReadPlan;
 
 /// The element type of the samples.
 pub(crate) fn element(workload: &Workload) -> Result<Element, BenchError> {
@@ -46,6 +47,13 @@ pub(crate) fn format(
              --as-dlio out",
         ),
         (
+            workload.workflow.train
+                && semantics == Semantics::Dlio
+                && !matches!(reader.sharding, Sharding::Auto | Sharding::Dlio | Sharding::Dlio200),
+            format!("`reader.sharding: {}` as DLIO", reader.sharding),
+            "DLIO deals as `dlio` or `dlio_2.0.0`; leave --as-dlio out",
+        ),
+        (
             reader.reader_classname.is_some()
                 || reader.data_loader_classname.is_some()
                 || workload.checkpoint.checkpoint_mechanism_classname.is_some(),
@@ -55,8 +63,20 @@ pub(crate) fn format(
     ];
     match refused.into_iter().find(|(asked, ..)| *asked) {
         Some((_, what, instead)) => Err(unsupported(what, instead)),
-        None => known_format(workload),
+        None => known_format(workload).map(Arc::from),
     }
+}
+
+/// The format as the run reads it: with the framework's calls, if those are played.
+pub(crate) fn read_format(
+    workload: &Workload,
+    reading: &ReadPlan,
+) -> Result<Arc<dyn Format>, BenchError> {
+    let format = known_format(workload)?;
+    Ok(Arc::from(match reading.calls {
+        Some(calls) => feedline_formats::as_framework(format, calls.libraries),
+        None => format,
+    }))
 }
 
 /// Whether the loader reads in the order in which DLIO would.
@@ -74,13 +94,13 @@ pub(crate) fn extension(workload: &Workload) -> &'static str {
     format.map_or(workload.dataset.format.as_str(), |format| format.extension())
 }
 
-fn known_format(workload: &Workload) -> Result<Arc<dyn Format>, BenchError> {
+fn known_format(workload: &Workload) -> Result<Box<dyn Format>, BenchError> {
     let name = workload.dataset.format.as_str();
     let entry = feedline_formats::find(name).ok_or_else(|| {
         let known: Vec<_> = feedline_formats::FORMATS.iter().map(|format| format.name).collect();
         unsupported(format!("`dataset.format: {name}`"), format!("formats: {}", known.join(", ")))
     })?;
-    Ok((entry.build)(&options(workload)).map(Arc::from)?)
+    Ok((entry.build)(&options(workload))?)
 }
 
 /// What the workload says about the layout of its files.

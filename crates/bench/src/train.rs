@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
 use feedline_loader::{
-    Batches, DataSet, Delivered, EpochOrder, EpochShare, LoadError, Loader, Preprocess,
+    Batches, CacheLook, DataSet, Delivered, EpochOrder, EpochShare, LoadError, Loader, Preprocess,
 };
 use feedline_ranks::Ranks;
 use feedline_recorder::Span;
@@ -169,11 +169,6 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// Which rank this is, of how many.
-    fn place(&self) -> (u64, u64) {
-        (u64::from(self.ranks.rank()), u64::from(self.ranks.size()))
-    }
-
     fn epoch(
         &mut self,
         number: u32,
@@ -183,16 +178,17 @@ impl<'a> Trainer<'a> {
         // Every machine has a page cache of its own, so its ranks take care of all files.
         let (rank, ranks) = self.ranks.on_node();
         let (rank, ranks) = (u64::from(rank), u64::from(ranks));
-        let share = Share { rank, ranks, files: self.phase.space.files };
+        let share = Share { rank, ranks, files: self.phase.dealing.space.files };
         cache::apply(self.job.cache, &self.job.train_data, &share, number)?;
         if let (Some(data), Some(phase)) = (&self.job.eval_data, &self.job.plan.eval) {
-            let share = Share { rank, ranks, files: phase.space.files };
+            let share = Share { rank, ranks, files: phase.dealing.space.files };
             cache::apply(self.job.cache, data, &share, number)?;
         }
+        let look = self.job.train_data.look.as_deref();
+        if let Some(look) = look {
+            look.begin(number, self.phase.dealing.space.files);
+        }
         self.ranks.barrier()?;
-        let cached_share = (rank == 0)
-            .then(|| cache::share(&self.job.train_data, self.phase.space.files))
-            .flatten();
         let meminfo = Host::meminfo_now();
         self.ranks.barrier()?;
         let steps = self.phase.steps.min(self.steps_left.unwrap_or(u64::MAX));
@@ -217,6 +213,7 @@ impl<'a> Trainer<'a> {
             Some(loader) if self.eval_is_due(number) => Some(self.evaluate(number, loader)?),
             _ => None,
         };
+        let cached_share = look.and_then(CacheLook::share);
         Ok(EpochOutcome {
             number,
             start,
@@ -226,6 +223,7 @@ impl<'a> Trainer<'a> {
             eval,
             checkpoints: running.checkpoints,
             strict: running.progress.strict,
+            samples: running.progress.samples,
             sample_bytes: running.progress.sample_bytes,
             cached_share,
             meminfo,
@@ -240,16 +238,16 @@ impl<'a> Trainer<'a> {
     ) -> Result<Running, BenchError> {
         let change = self.job.workload.train.seed_change_epoch;
         let seed = self.job.seed.wrapping_add(if change { u64::from(epoch) } else { 0 });
-        let order = EpochOrder::new(self.phase.space, self.phase.shuffle, seed);
+        let order = EpochOrder::new(self.phase.dealing.space, self.phase.shuffle, seed);
         let share = EpochShare {
             order: &order,
-            first_place: u64::from(self.ranks.rank()) * self.phase.share,
+            dealing: self.phase.dealing,
+            rank: u64::from(self.ranks.rank()),
             // DLIO lets the loader run on to the end of the data and takes one batch too many (Q32).
             batches: match self.job.plan.semantics {
                 Semantics::Feedline => steps,
                 Semantics::Dlio => self.phase.available_steps,
             },
-            rank: self.place(),
             epoch,
             seed,
         };
@@ -383,7 +381,7 @@ impl<'a> Trainer<'a> {
             tally: running.tally,
             steps: running.first..self.log.len(),
         };
-        self.narrator.block_ends(epoch, &block, self.phase.batch);
+        self.narrator.block_ends(epoch, &block, self.phase.dealing.batch);
         running.blocks.push(block);
     }
 
@@ -463,12 +461,12 @@ impl<'a> Trainer<'a> {
 
     fn evaluate(&mut self, epoch: u32, loader: &mut Loader) -> Result<BlockOutcome, BenchError> {
         let phase = self.job.plan.eval.expect("an evaluation loader comes from an evaluation plan");
-        let order = EpochOrder::new(phase.space, phase.shuffle, self.job.seed);
+        let order = EpochOrder::new(phase.dealing.space, phase.shuffle, self.job.seed);
         let share = EpochShare {
             order: &order,
-            first_place: u64::from(self.ranks.rank()) * phase.share,
+            dealing: phase.dealing,
+            rank: u64::from(self.ranks.rank()),
             batches: phase.steps,
-            rank: self.place(),
             epoch,
             seed: self.job.seed,
         };
@@ -497,7 +495,7 @@ impl<'a> Trainer<'a> {
         })?;
         let end = Moment::now(self.job.clock);
         let block = BlockOutcome { number: 1, start, end, tally, steps: first..self.log.len() };
-        self.narrator.eval_ends(epoch, &block, phase.batch);
+        self.narrator.eval_ends(epoch, &block, phase.dealing.batch);
         Ok(block)
     }
 

@@ -1,9 +1,11 @@
 //! The answer in one line: were the accelerators fed, and if not, who starved them.
 
 use feedline_loader::KeptFor;
+use feedline_store::Op;
 use feedline_workload::{Root, Workload};
 
 use crate::cache::CachePolicy;
+use crate::framework::FrameworkPlan;
 use crate::host::usable_cpus;
 use crate::metrics::Split;
 use crate::outcome::Outcome;
@@ -23,6 +25,8 @@ pub enum Cause {
     Storage,
     /// Decoding, checking and preprocessing of bytes that were there.
     Decode,
+    /// The framework itself: its interpreter, handing batches over, starting workers.
+    Framework,
     /// Reader threads that were not running or were handing over.
     Workers,
     /// Other ranks.
@@ -35,6 +39,7 @@ impl Cause {
         match self {
             Self::Storage => "storage",
             Self::Decode => "decode",
+            Self::Framework => "framework",
             Self::Workers => "workers",
             Self::Peers => "peers",
         }
@@ -109,6 +114,7 @@ fn main_cause(split: &Split) -> (Cause, f64) {
     let waits = [
         (Cause::Storage, split.storage_ns),
         (Cause::Decode, split.decode_ns),
+        (Cause::Framework, split.framework_ns),
         (Cause::Workers, split.worker_ns),
         (Cause::Peers, split.peers_ns),
     ];
@@ -150,10 +156,49 @@ pub struct Report {
     pub altered: Altered,
     /// The answer.
     pub verdict: Verdict,
+    /// What the framework and the storage took per sample, where the framework's cost is burnt.
+    pub per_sample: Option<PerSample>,
+    /// The utilisation that figures of another machine let expect with the framework's own cost,
+    /// where that is left out.
+    pub forecast_au_percent: Option<f64>,
     /// What to know before believing the numbers.
     pub cautions: Vec<String>,
     /// What to try next.
     pub next_step: String,
+}
+
+/// What a sample took, on the mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PerSample {
+    /// CPU time of the framework: the interpreter and the sample's share of handing a batch over.
+    pub framework_s: f64,
+    /// Time in storage calls.
+    pub storage_s: f64,
+}
+
+impl PerSample {
+    fn new(outcome: &Outcome, summary: &Summary) -> Option<Self> {
+        let burnt = outcome.plan.framework.burnt()?;
+        let batch = outcome.plan.train?.dealing.batch;
+        let samples = summary.strict.steps * batch * outcome.ranks.len() as u64;
+        let meter = outcome.meter();
+        let busy_ns: u64 = Op::ALL.iter().map(|&op| meter.op(op).busy_ns).sum();
+        Some(Self {
+            framework_s: burnt.per_sample_ns as f64 / 1e9,
+            storage_s: busy_ns as f64 / 1e9 / samples.max(1) as f64,
+        })
+    }
+}
+
+/// What the run would have reached at most with the framework's own cost, if that is left out.
+fn forecast_au_percent(outcome: &Outcome, verdict: &Verdict) -> Option<f64> {
+    let FrameworkPlan::LeftOut(left_out) = &outcome.plan.framework else { return None };
+    let found = match *verdict {
+        Verdict::Fed { au_percent, .. } | Verdict::Starved { au_percent, .. } => au_percent,
+        Verdict::Unpaced | Verdict::TooShort | Verdict::NotTrained => return None,
+    };
+    let forecast = left_out.forecast.as_ref()?;
+    Some(forecast.au_percent(outcome.geometry.ranks_on(0), usable_cpus()).min(found))
 }
 
 /// What a run made of its storage on purpose, in the words in which it can be asked for again.
@@ -199,6 +244,7 @@ impl Report {
         let basis = Basis::of(&outcome.plan);
         let verdict = Verdict::new(summary, workload.metric.au, basis);
         let mut cautions = cautions(outcome, summary, setting);
+        cautions.extend(outcome.plan.framework.burnt().and_then(|burnt| burnt.caution.clone()));
         let dlio_au = summary.train.as_ref().and_then(|train| Some(train.au()?.0));
         if let (Basis::Strict, Some(au)) = (basis, dlio_au) {
             cautions.insert(
@@ -215,6 +261,8 @@ impl Report {
             target: workload.metric.au,
             quick,
             altered: Altered::default(),
+            per_sample: PerSample::new(outcome, summary),
+            forecast_au_percent: forecast_au_percent(outcome, &verdict),
             verdict,
             cautions,
             next_step: match outcome.interrupted {
@@ -299,6 +347,14 @@ pub(crate) fn next_step(verdict: &Verdict, setting: Setting, cached: Option<f64>
                  says what this one can feed)"
             )
         }
+        Verdict::Starved { by: Cause::Framework, .. } if readers < cpus => format!(
+            "let Python read on more cores: --set reader.read_threads={}",
+            (cpus / accelerators).max(read_threads + 1)
+        ),
+        Verdict::Starved { by: Cause::Framework, .. } => format!(
+            "Python is the limit on {cpus} cores, not the storage: use a client with more cores or \
+             a reader without Python; --set reader.interpreter=none shows what the storage could do"
+        ),
         Verdict::Starved { by: Cause::Workers, .. } if readers > cpus => format!(
             "{readers} readers share {cpus} cores: --set reader.read_threads={}",
             (cpus / accelerators).max(1)
@@ -402,6 +458,7 @@ mod tests {
     const SPLIT: Split = Split {
         storage_ns: 30,
         decode_ns: 20,
+        framework_ns: 0,
         worker_ns: 5,
         peers_ns: 5,
         compute_ns: 40,
@@ -417,6 +474,7 @@ mod tests {
         };
         check(SPLIT, Cause::Storage, 30.0);
         check(Split { storage_ns: 5, decode_ns: 45, ..SPLIT }, Cause::Decode, 45.0);
+        check(Split { storage_ns: 5, framework_ns: 25, ..SPLIT }, Cause::Framework, 25.0);
         check(Split { storage_ns: 5, worker_ns: 30, ..SPLIT }, Cause::Workers, 30.0);
         check(Split { storage_ns: 0, peers_ns: 35, ..SPLIT }, Cause::Peers, 35.0);
     }
@@ -462,6 +520,15 @@ mod tests {
         assert_eq!(
             next(&starved(Cause::Storage), Setting { cpus: 2, ..setting }),
             "find how many accelerators this feeds: --accelerators 1"
+        );
+        assert_eq!(
+            next(&starved(Cause::Framework), setting),
+            "let Python read on more cores: --set reader.read_threads=8"
+        );
+        assert_eq!(
+            next(&starved(Cause::Framework), Setting { cpus: 8, ..setting }),
+            "Python is the limit on 8 cores, not the storage: use a client with more cores or a \
+             reader without Python; --set reader.interpreter=none shows what the storage could do"
         );
         assert_eq!(
             next(&starved(Cause::Workers), Setting { cpus: 4, ..setting }),

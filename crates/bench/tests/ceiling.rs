@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use feedline_bench::{ACCELERATORS_MAX, BenchError, Bound, Ceiling, Client};
+use feedline_bench::{ACCELERATORS_MAX, BenchError, Bound, Burnt, Ceiling, Client, FrameworkPlan};
 use feedline_clock::Clock;
+use feedline_loader::{Curve, FrameworkCost, Often, WorkerStart};
 use feedline_workload::{DataLoader, Format, Framework, TimeSpec, Workload};
 
 /// One sample a batch, one reader, a second of computing.
@@ -18,11 +19,16 @@ fn workload(format: Format) -> Workload {
 }
 
 fn measure(workload: &Workload) -> Result<Ceiling, BenchError> {
+    measure_with(workload, FrameworkPlan::Ignored)
+}
+
+fn measure_with(workload: &Workload, framework: FrameworkPlan) -> Result<Ceiling, BenchError> {
     let folder = tempfile::tempdir().unwrap();
     let client = Client {
         clock: Clock::simulated(),
         folder: &folder.path().join("runs"),
         stop: Arc::new(AtomicBool::new(false)),
+        framework,
         seen: &|_| (),
     };
     client.measure(workload)
@@ -73,8 +79,35 @@ fn a_stop_ends_the_measurement() {
         clock: Clock::simulated(),
         folder: &folder.path().join("runs"),
         stop: Arc::new(AtomicBool::new(true)),
+        framework: FrameworkPlan::Ignored,
         seen: &|_| (),
     };
     let stopped = client.measure(&workload(Format::Npy));
     assert!(matches!(stopped, Err(BenchError::Stopped)), "{stopped:?}");
+}
+
+#[test]
+fn the_framework_is_answered_for_beside_our_own_reader() {
+    // Our reader takes no time; the framework's takes 1.25 s for a sample that is needed every second.
+    let start = WorkerStart { consumer_ns: 1 << 40, worker_ns: 1 << 40, often: Often::EachEpoch };
+    let cost = FrameworkCost { sample: Curve::constant(1.25e9), start, ..FrameworkCost::default() };
+    let burnt = FrameworkPlan::Burnt(Burnt {
+        cost: Arc::new(cost),
+        per_sample_ns: 1_250_000_000,
+        held_bytes: 0,
+        file: "c.json".into(),
+        source: "Python 3.11.7".into(),
+        caution: None,
+    });
+    let found = measure_with(&workload(Format::Npy), burnt).unwrap();
+    assert_eq!((found.accelerators, found.bound), (ACCELERATORS_MAX, Bound::Framework));
+    let framework = found.framework.as_ref().unwrap();
+    assert_eq!((framework.accelerators, framework.is_estimate()), (0, false));
+    // Workers that take minutes to start are left out: 2 x cpus readers, each 0.8 a second.
+    let readers = (2 * found.cpus).max(2);
+    assert!((framework.samples_per_s - 0.8 * f64::from(readers)).abs() < 1e-9, "{framework:?}");
+    let json = found.to_json("x");
+    assert_eq!(json["bound"], "framework");
+    assert_eq!(json["framework"]["per_sample_ms"], 1250.0);
+    assert_eq!(json["framework"]["estimate"], false);
 }

@@ -9,6 +9,7 @@
 //! Never reads the wall clock: dates belong to the result files, durations come from here.
 #![forbid(unsafe_code)]
 
+mod cpu;
 mod lineage;
 mod monitor;
 mod scope;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+pub use cpu::CpuMark;
 pub use monitor::Monitor;
 pub use scope::Scope;
 use simulated::Simulation;

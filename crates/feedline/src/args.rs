@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Say how many accelerators this client could feed if its storage were infinitely fast
     Ceiling(CeilingArgs),
+    /// Measure what Python's readers and torch's DataLoader cost on this machine
+    Calibrate(CalibrateArgs),
     /// Say which rank of a model would save what: files, bytes, memory. Nothing is written
     PlanCheckpoint(PlanCheckpointArgs),
     /// Turn a trace into another format: DFTracer, Chrome's JSON, Perfetto
@@ -123,9 +125,10 @@ Examples:
   feedline ceiling unet3d_h100
   feedline ceiling resnet50_h100 --set reader.read_threads=4
 
-Files come out of memory: what is measured is this client's own work. A run that feeds fewer
-accelerators is held back by its storage, one that feeds as many by this client. Takes up to a
-minute and as much memory as a few files.";
+Files come out of memory: what is measured is this client's own work, with Feedline's reader and, by
+the machine's calibration (`feedline calibrate`) or else by an estimate, with the framework's. A run
+that feeds fewer accelerators than its reader can is held back by its storage. Takes up to two minutes
+and as much memory as a few files.";
 
 /// Arguments of `feedline ceiling`.
 #[derive(Debug, clap::Args)]
@@ -140,9 +143,50 @@ pub(crate) struct CeilingArgs {
     /// A folder with workload/NAME.yaml files, searched after the shipped workloads
     #[arg(long, value_name = "DIR")]
     pub(crate) config_dir: Option<PathBuf>,
+    /// What the framework costs here, as `feedline calibrate` wrote it [default: as for `run`]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
     /// Print one JSON object instead of the screen
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+const CALIBRATE_NOTES: &str = "\
+Examples:
+  feedline calibrate
+  feedline calibrate --python ~/venv/bin/python --formats npz,hdf5
+  feedline calibrate --out node17.json
+
+Makes small files, reads them with the real readers and with Feedline's, and keeps both in CPU time, so
+that runs with `reader.read_model: framework` burn the difference. Formats whose packages are missing
+are left out and named. Takes two to four minutes on a machine that does nothing else.";
+
+/// Arguments of `feedline calibrate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = CALIBRATE_NOTES)]
+pub(crate) struct CalibrateArgs {
+    /// The Python to measure; it must have numpy, and torch for the DataLoader [default: python3 of
+    /// the PATH]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) python: Option<PathBuf>,
+    /// Formats, a comma list [default: all whose packages are there]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) formats: Vec<String>,
+    /// Bytes of samples, a comma list; batches are four times as large
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16384,110000,2800000,40000000",
+          value_parser = clap::value_parser!(u64).range(1024..=1 << 30))]
+    pub(crate) sizes: Vec<u64>,
+    /// Numbers of DataLoader workers, a comma list
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4",
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) workers: Vec<u32>,
+    /// Seconds of each of the five rounds of a measurement
+    #[arg(long, value_name = "S", default_value_t = 0.2)]
+    pub(crate) seconds: f64,
+    /// Where the figures go [default: $FEEDLINE_CALIBRATION, or feedline/calibration.json in
+    /// $XDG_DATA_HOME or ~/.local/share]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 const PLAN_CHECKPOINT_EXAMPLES: &str = "\
@@ -262,7 +306,8 @@ pub(crate) struct RunArgs {
     /// N-th, of every process: read:100:EIO, write:3:ENOSPC, read:every1000:EIO; may be repeated
     #[arg(long, value_name = "OP:N:ERRNO", allow_hyphen_values = true)]
     pub(crate) store_fault: Vec<String>,
-    /// Do as DLIO does, faults included: its read order, its trimming, its metric quirks
+    /// Do as DLIO's main branch (commit e1919d7) does, faults included: its read order, its trimming,
+    /// its metric quirks; `--set reader.sharding=dlio_2.0.0` for the order of the released 2.0.0
     #[arg(long)]
     pub(crate) as_dlio: bool,
     /// Record a trace of the run in this folder: epochs, steps, batches, samples, computation,
@@ -272,6 +317,10 @@ pub(crate) struct RunArgs {
     /// Treat warnings about the workload (unknown keys, keys without effect) as errors
     #[arg(long)]
     pub(crate) strict: bool,
+    /// What the framework costs here, as `feedline calibrate` wrote it [default:
+    /// $FEEDLINE_CALIBRATION, or feedline/calibration.json in $XDG_DATA_HOME or ~/.local/share]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
     /// Exit with 1 unless this holds: `au` (the workload's own target), or METRIC>=NUMBER,
     /// METRIC<=NUMBER with a name from `feedline explain`; may be repeated
     #[arg(long, value_name = "REQUIREMENT")]

@@ -2,16 +2,20 @@
 
 use feedline_bench::{BenchError, Client, Probe, Semantics};
 use feedline_clock::Clock;
+use feedline_workload::Sharding;
 use serde_json::json;
 
 use crate::args::CeilingArgs;
+use crate::calibration_file::Stored;
 use crate::request::{Request, Wish};
 use crate::{failure, run, show, signals};
 
 pub(crate) fn main(args: &CeilingArgs) -> anyhow::Result<u8> {
     let (text, mut overrides) = run::named(&args.words, args.config_dir.as_deref())?;
     overrides.extend(run::parse_all(&args.set)?);
-    let request = Request::new(&Wish::new(text, overrides), 1, Semantics::Feedline)?;
+    let wish = Wish::new(text, overrides);
+    let mut request = Request::new(&wish, 1, Semantics::Feedline, Sharding::Auto)?;
+    request.settle_framework(Stored::find(args.calibration.as_deref())?.as_ref())?;
     for warning in &request.warnings {
         failure::say(&format!("warning: {warning}"));
     }
@@ -30,6 +34,7 @@ pub(crate) fn main(args: &CeilingArgs) -> anyhow::Result<u8> {
         clock: Clock::real(),
         folder: &folder,
         stop,
+        framework: request.plan.framework.clone(),
         seen: &|probe: Probe| {
             failure::say(&format!("tried: {}", feedline_report::ceiling::probe(&probe)));
         },

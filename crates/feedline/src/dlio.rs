@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use feedline_bench::{CachePolicy, Dialect, Existing, Level};
 use feedline_workload::{Cfg, DlioCommandLine, WorkloadError, default_run_dir, to_yaml};
 
+use crate::calibration_file::Stored;
 use crate::failure;
 use crate::job::Job;
 use crate::order::{self, Letter, NOTHING, Order};
@@ -35,6 +36,8 @@ Flags: --config-dir DIR  a folder with workload/NAME.yaml files
        --cfg job         print the workload and run nothing
        --help, --version
 
+Ranks read the blocks that DLIO's main branch (commit e1919d7) gives them;
+++workload.reader.sharding=dlio_2.0.0 does as the released 2.0.0, =strided as PyTorch.
 FEEDLINE_ACCELERATORS=N emulates N accelerators instead of one a process. DLIO_LOG_LEVEL sets the log level.
 `feedline workloads` lists the workloads, `feedline run --help` tells of everything else.";
 
@@ -78,11 +81,13 @@ fn run(args: &[String], job: &Job) -> anyhow::Result<u8> {
         version: order::VERSION.to_owned(),
         accelerators: accelerators()?.unwrap_or(job.processes()),
         as_dlio: false,
+        named_dlio: true,
         cache: CachePolicy::Keep,
         drop_before_load: false,
         seed: run::random_seed()?,
         store_limit: None,
         store_faults: Vec::new(),
+        calibration: Stored::find(None)?,
         trace: None,
     };
     job.team(order.accelerators)?;

@@ -5,6 +5,8 @@
 
 mod analyze;
 mod args;
+mod calibrate;
+mod calibration_file;
 mod ceiling;
 mod convert;
 mod dlio;
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Command::Verify(verify) => verify::main(&verify),
         Command::Convert(args) => convert::main(&args),
         Command::Ceiling(args) => ceiling::main(&args),
+        Command::Calibrate(args) => calibrate::main(&args),
         Command::PlanCheckpoint(args) => plan_checkpoint::main(&args),
         Command::Workloads { name } => show::workloads(name.as_deref()),
         Command::Explain { metric } => show::explain(metric.as_deref()),

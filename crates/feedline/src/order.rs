@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use feedline_bench::{CachePolicy, Level, Semantics, Silent};
-use feedline_workload::Override;
+use feedline_workload::{Override, Sharding};
 use serde::{Deserialize, Serialize};
 
+use crate::calibration_file::Stored;
 use crate::failure;
 use crate::faults::Wanted;
 use crate::job::Job;
@@ -23,6 +24,8 @@ pub(crate) struct Order {
     pub(crate) version: String,
     pub(crate) accelerators: u32,
     pub(crate) as_dlio: bool,
+    /// Whether it was started by DLIO's name: then it deals as DLIO does unless the workload says.
+    pub(crate) named_dlio: bool,
     pub(crate) cache: CachePolicy,
     /// Whether checkpoints are dropped from the page cache before they are loaded.
     pub(crate) drop_before_load: bool,
@@ -31,6 +34,8 @@ pub(crate) struct Order {
     /// As the user wrote them.
     pub(crate) store_limit: Option<String>,
     pub(crate) store_faults: Vec<String>,
+    /// The calibration that was found, whatever is in it.
+    pub(crate) calibration: Option<Stored>,
     /// Where every process records a trace of its part.
     pub(crate) trace: Option<PathBuf>,
 }
@@ -44,7 +49,10 @@ impl Order {
     /// The workload, checked for this job.
     pub(crate) fn request(&self, wish: &Wish) -> anyhow::Result<Request> {
         let semantics = if self.as_dlio { Semantics::Dlio } else { Semantics::Feedline };
-        Request::new(wish, self.accelerators, semantics)
+        let sharding = if self.named_dlio { Sharding::Dlio } else { Sharding::Auto };
+        let mut request = Request::new(wish, self.accelerators, semantics, sharding)?;
+        request.settle_framework(self.calibration.as_ref())?;
+        Ok(request)
     }
 }
 

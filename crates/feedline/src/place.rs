@@ -34,7 +34,7 @@ pub(crate) fn data(request: &Request, stop: &Arc<AtomicBool>) -> anyhow::Result<
         (_, false) => Mode::Buffered,
     };
     let mut store = Posix::new(path, mode);
-    if let Some(bytes) = workload.reader.transfer_size {
+    if let Some(bytes) = reading.transfer_bytes {
         store = store.with_read_bytes(bytes as usize);
     }
     Ok(Arc::new(match reading.engine {

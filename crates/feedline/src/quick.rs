@@ -34,6 +34,11 @@ pub(crate) fn overrides(workload: &Workload, ranks: u32) -> Vec<String> {
     let room = ((DATA_BYTES / sample_bytes) as u64).max(1);
     let per_file = dataset.num_samples_per_file.min(room);
     let files = dataset.num_files_train.min((room / per_file).max(1)).max(ranks.div_ceil(per_file));
+    let files = match dataset.format.is_streamed() {
+        // Files are dealt to ranks, so that those beyond a multiple would be left out.
+        true => (files / ranks).max(1) * ranks,
+        false => files,
+    };
     let samples = files * per_file;
     let batch = reader.batch_size.min((samples / (ranks * STEPS)).max(1));
     let scale = batch as f64 / reader.batch_size as f64;

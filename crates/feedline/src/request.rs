@@ -4,14 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
-use feedline_bench::{Plan, Semantics};
+use feedline_bench::{Found, FrameworkPlan, Machine, Plan, Semantics};
 use feedline_workload::{
-    BUILT_IN, Composed, Override, RunPaths, Source, Workload, WorkloadError, compose, presets,
-    resolve,
+    BUILT_IN, Composed, Override, RunPaths, Sharding, Source, Workload, WorkloadError, compose,
+    presets, resolve,
 };
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
+use crate::calibration_file::Stored;
 use crate::failure;
 
 /// Shorter texts are no secrets, and may stand for something else as well.
@@ -75,16 +76,42 @@ fn read(path: &Path) -> anyhow::Result<Text> {
 
 impl Request {
     /// Composes, types, checks and plans.
-    pub(crate) fn new(wish: &Wish, ranks: u32, semantics: Semantics) -> anyhow::Result<Self> {
+    /// `sharding` is for workloads that say nothing about it.
+    pub(crate) fn new(
+        wish: &Wish,
+        ranks: u32,
+        semantics: Semantics,
+        sharding: Sharding,
+    ) -> anyhow::Result<Self> {
         let composed = wish.composed()?;
         let resolved = resolve(&composed)?;
         let mut warnings: Vec<_> = resolved.warnings.iter().map(ToString::to_string).collect();
         let mut workload = resolved.workload;
         warnings.extend(leave_out_training(&composed, &mut workload));
+        if workload.reader.sharding == Sharding::Auto {
+            workload.reader.sharding = sharding;
+        }
         let remarks = feedline_workload::check(&workload, ranks)?;
         warnings.extend(remarks.iter().map(ToString::to_string));
         let plan = Plan::new(&workload, ranks, semantics)?;
+        plan.check_steps(&workload)?;
         Ok(Self { composed, workload, plan, warnings })
+    }
+
+    /// Decides what the run does about the framework's own cost.
+    pub(crate) fn settle_framework(&mut self, stored: Option<&Stored>) -> anyhow::Result<()> {
+        if !FrameworkPlan::is_wanted(&self.workload) {
+            return Ok(());
+        }
+        let calibration = stored.map(Stored::parse).transpose()?;
+        let machine = Machine::this();
+        let found = stored.zip(calibration.as_ref()).map(|(stored, calibration)| Found {
+            calibration,
+            file: &stored.file,
+            cpu: &machine.cpu,
+        });
+        self.plan.framework = FrameworkPlan::decide(&self.workload, &self.plan, found)?;
+        Ok(())
     }
 
     /// The text without what must not lie around in results.

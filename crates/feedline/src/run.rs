@@ -15,6 +15,7 @@ use feedline_workload::{Override, Root};
 use serde_json::Value;
 
 use crate::args::{Cache, RunArgs};
+use crate::calibration_file::Stored;
 use crate::failure;
 use crate::job::Job;
 use crate::order::{self, Letter, NOTHING, Order};
@@ -38,11 +39,13 @@ pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
         version: order::VERSION.to_owned(),
         accelerators: args.accelerators.unwrap_or(job.processes()),
         as_dlio: args.as_dlio,
+        named_dlio: false,
         cache: cache_policy(args),
         drop_before_load: args.cache != Some(Cache::Keep),
         seed: random_seed()?,
         store_limit: args.store_limit.clone(),
         store_faults: args.store_fault.clone(),
+        calibration: Stored::find(args.calibration.as_deref())?,
         trace: args.trace.as_deref().map(tracing::folder).transpose()?,
     };
     job.team(order.accelerators)?;

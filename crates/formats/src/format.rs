@@ -239,6 +239,27 @@ pub trait Source {
     /// Fills `buf` with the bytes at `offset`.
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError>;
 
+    /// Reads what the file has of the bytes at `offset`, with one call: fewer than `buf` holds only at
+    /// the end of the file.
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StreamError> {
+        let left = self.len()?.saturating_sub(offset);
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
+        self.read_exact_at(offset, &mut buf[..len])?;
+        Ok(len)
+    }
+
+    /// The size that the file's storage prefers for I/O (`st_blksize`), as the last [`Source::len`]
+    /// found it.
+    fn preferred_bytes(&self) -> usize {
+        4096
+    }
+
+    /// Whether readers ask for exactly the bytes they need, one structure at a time, instead of
+    /// pieces.
+    fn is_exact(&self) -> bool {
+        false
+    }
+
     /// How many bytes it is best asked for at a time.
     fn piece_bytes(&self) -> usize {
         PIECE_BYTES

@@ -28,6 +28,8 @@ mod plan;
 mod superblock;
 mod tree2;
 
+use std::collections::VecDeque;
+
 use blocks::Blocks;
 use dataset::{Dataset, Part, Workbench};
 use fields::{Addressing, FORMAT};
@@ -84,6 +86,8 @@ impl Format for Hdf5 {
 struct File {
     addressing: Addressing,
     datasets: Vec<Dataset>,
+    /// Headers of datasets that are opened when they are read, as h5py does.
+    unopened: VecDeque<u64>,
     unpacker: Unpacker,
     /// Bytes that opening took and that no sample has been charged with.
     uncharged: u64,
@@ -96,12 +100,17 @@ impl File {
         scratch: &mut Scratch,
     ) -> Result<File, DecodeError> {
         let (mut blocks, root) = superblock::open(source, &mut scratch.piece)?;
-        let headers = group::members(&mut blocks, root, datasets)?;
-        let open = |header| Dataset::open(&mut blocks, header);
-        let datasets = headers.into_iter().map(open).collect::<Result<_, _>>()?;
+        let mut unopened = VecDeque::from(group::members(&mut blocks, root, datasets)?);
+        let mut datasets = Vec::new();
+        while !blocks.window.is_exact()
+            && let Some(header) = unopened.pop_front()
+        {
+            datasets.push(Dataset::open(&mut blocks, header)?);
+        }
         let uncharged = blocks.window.pulled();
         let addressing = blocks.addressing;
-        Ok(File { addressing, datasets, unpacker: Unpacker::default(), uncharged })
+        let unpacker = Unpacker::default();
+        Ok(File { addressing, datasets, unopened, unpacker, uncharged })
     }
 
     /// Reads a sample and shows its parts with the number of their dataset.
@@ -115,9 +124,15 @@ impl File {
         let Scratch { piece, whole, decoded, .. } = scratch;
         let mut blocks = Blocks::new(source, piece, self.addressing)?;
         let mut bench = Workbench { unpacker: &mut self.unpacker, packed: whole, spare: decoded };
-        for (number, dataset) in self.datasets.iter_mut().enumerate() {
+        for number in 0..self.datasets.len() + self.unopened.len() {
+            if number == self.datasets.len()
+                && let Some(&header) = self.unopened.front()
+            {
+                self.datasets.push(Dataset::open(&mut blocks, header)?);
+                self.unopened.pop_front();
+            }
             let mut visit = |part: Part<'_>| visit(number, part);
-            dataset.read(&mut blocks, index, &mut bench, &mut visit)?;
+            self.datasets[number].read(&mut blocks, index, &mut bench, &mut visit)?;
         }
         let file_bytes = blocks.window.pulled() + std::mem::take(&mut self.uncharged);
         let bytes = self.datasets.iter().map(|dataset| dataset.sample_bytes);

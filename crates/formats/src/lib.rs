@@ -15,6 +15,8 @@ mod scratch;
 mod window;
 mod writer;
 
+mod framework;
+
 mod csv;
 mod hdf5;
 mod image;
@@ -42,6 +44,7 @@ pub use format::{
     Access, Companion, FileSize, FileSpec, Format, HEAD_BYTES, Opened, PIECE_BYTES, Place,
     SampleRead, Sink, Source, Stretch,
 };
+pub use framework::{Libraries, Python, RECORD_BUFFER_BYTES, as_framework};
 pub use options::{Compression, OptionError, Options};
 pub use scratch::{Piece, Scratch};
 

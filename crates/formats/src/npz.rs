@@ -17,7 +17,7 @@ use crate::{
     Opened, OptionError, Options, SampleRead, Scratch, Sink, Source,
 };
 
-const SAMPLES: &str = "x.npy";
+pub(crate) const SAMPLES: &str = "x.npy";
 const LABELS: &str = "y.npy";
 
 /// The format `npz`.
@@ -134,7 +134,7 @@ fn read_samples(
     Ok(header)
 }
 
-fn check_crc(member: &Member, found: u32) -> Result<(), DecodeError> {
+pub(crate) fn check_crc(member: &Member, found: u32) -> Result<(), DecodeError> {
     if found == member.crc {
         return Ok(());
     }
@@ -161,7 +161,7 @@ fn array_header(window: &mut Window<'_>, member: &Member) -> Result<Header, Deco
     }
 }
 
-fn too_short(member: &Member, needed: u64) -> DecodeError {
+pub(crate) fn too_short(member: &Member, needed: u64) -> DecodeError {
     DecodeError::MemberTooShort {
         offset: member.data_offset,
         member: SAMPLES.to_owned(),

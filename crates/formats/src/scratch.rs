@@ -2,6 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::framework::Buffered;
+
 /// What direct I/O wants addresses to be a multiple of.
 const ALIGN_BYTES: usize = 4096;
 
@@ -14,6 +16,10 @@ pub struct Scratch {
     pub whole: Vec<u8>,
     /// For what comes out of a decoder. Keeps its size.
     pub decoded: Vec<u8>,
+    /// The buffer of a file that is read as Python reads it.
+    pub(crate) buffered: Buffered,
+    /// A file, or a part of it, that the framework's calls have brought. Keeps its size.
+    pub(crate) file: Vec<u8>,
     make: fn(usize) -> Piece,
 }
 
@@ -25,7 +31,14 @@ impl Scratch {
 
     /// Buffers for pieces of up to `piece_bytes`, out of memory that `make` brings.
     pub fn with_memory(piece_bytes: usize, make: fn(usize) -> Piece) -> Scratch {
-        Scratch { piece: make(piece_bytes), whole: Vec::new(), decoded: Vec::new(), make }
+        Scratch {
+            piece: make(piece_bytes),
+            whole: Vec::new(),
+            decoded: Vec::new(),
+            buffered: Buffered::default(),
+            file: Vec::new(),
+            make,
+        }
     }
 
     /// A buffer for a file that is read front to back beside others.

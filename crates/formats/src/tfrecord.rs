@@ -200,7 +200,7 @@ impl Opened for Cursor {
 fn seek(reader: &mut Reader<'_>, stand: (u64, u64), index: u64) -> Result<(u64, u64), DecodeError> {
     let (mut next, mut at) = if index < stand.0 { (0, 0) } else { stand };
     loop {
-        if at == reader.len() {
+        if reader.ends_at(at)? {
             return Err(DecodeError::SampleIndex { offset: at, index, samples: next });
         }
         let len = payload_len(reader, at)?;

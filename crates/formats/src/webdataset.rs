@@ -113,11 +113,18 @@ struct Shard {
     /// The sample that begins at `offset`, if there is one.
     next: u64,
     offset: u64,
-    /// Keeps the rest of a piece from one sample to the next. The caller's buffer serves other
-    /// files in between, and small samples would fetch the same piece over and over; who reads one
-    /// sample only does not pay for a buffer.
-    own: Option<Piece>,
+    /// Once something was read.
+    begun: Option<Begun>,
     held: Held,
+}
+
+/// What a shard keeps between samples.
+struct Begun {
+    /// The rest of a piece: the caller's buffer serves other files in between, and small samples
+    /// would fetch the same piece over and over.
+    piece: Piece,
+    /// Size of the file.
+    len: u64,
 }
 
 /// What is to be done with a sample once it is found.
@@ -171,24 +178,23 @@ impl Shard {
         purpose: Purpose,
     ) -> Result<(Sample, u64), DecodeError> {
         let held = std::mem::take(&mut self.held);
-        if self.next > 0 && index == self.next && self.own.is_none() {
-            let len = source.piece_bytes().min(scratch.piece.len());
-            self.own = Some(scratch.another(len));
-        }
+        let begun = match &mut self.begun {
+            Some(begun) => begun,
+            unknown => {
+                let len = source.len().map_err(|source| DecodeError::Size { source })?;
+                let piece = source.piece_bytes().min(scratch.piece.len());
+                unknown.insert(Begun { piece: scratch.another(piece), len })
+            }
+        };
         if index < self.next {
             (self.next, self.offset) = (0, 0);
         }
-        let mut window = match &mut self.own {
-            Some(own) => Window::new(source, own)?.resume(held),
-            None => Window::new(source, &mut scratch.piece)?,
-        };
+        let mut window = Window::with_len(source, &mut begun.piece, begun.len).resume(held);
         let mut walk = Walk { next: self.next, offset: self.offset };
         let sample = walk.find(&mut window, index, purpose)?;
         (self.next, self.offset) = (walk.next, walk.offset);
-        let (held, pulled) = (window.held(), window.pulled());
-        if self.own.is_some() {
-            self.held = held;
-        }
+        let pulled = window.pulled();
+        self.held = window.held();
         Ok((sample, pulled))
     }
 }

@@ -34,9 +34,14 @@ impl<'a> Window<'a> {
         scratch: &'a mut [u8],
     ) -> Result<Self, DecodeError> {
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
+        Ok(Window::with_len(source, scratch, len))
+    }
+
+    /// The same, for a source whose size is known.
+    pub(crate) fn with_len(source: &'a mut dyn Source, scratch: &'a mut [u8], len: u64) -> Self {
         let piece = source.piece_bytes().min(scratch.len()).max(1) as u64;
         let block = source.block_bytes().max(1) as u64;
-        Ok(Window { source, scratch, start: 0, filled: 0, piece, block, len, pulled: 0 })
+        Window { source, scratch, start: 0, filled: 0, piece, block, len, pulled: 0 }
     }
 
     /// Goes on with what an earlier window left in the same buffer.
@@ -48,6 +53,11 @@ impl<'a> Window<'a> {
     /// What is in the buffer now.
     pub(crate) fn held(&self) -> Held {
         Held { start: self.start, filled: self.filled }
+    }
+
+    /// Whether the source is to be asked for exactly what is needed.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.source.is_exact()
     }
 
     /// Size of the file.

@@ -13,12 +13,12 @@ const END: u32 = 0x0605_4B50;
 const END64: u32 = 0x0606_4B50;
 const LOCATOR64: u32 = 0x0706_4B50;
 
-const LOCAL_BYTES: u64 = 30;
+pub(crate) const LOCAL_BYTES: u64 = 30;
 const ENTRY_BYTES: u64 = 46;
-const END_BYTES: u64 = 22;
+pub(crate) const END_BYTES: u64 = 22;
 const END64_BYTES: u64 = 56;
-const LOCATOR64_BYTES: u64 = 20;
-const COMMENT_BYTES_MAX: u64 = 0xFFFF;
+pub(crate) const LOCATOR64_BYTES: u64 = 20;
+pub(crate) const COMMENT_BYTES_MAX: u64 = 0xFFFF;
 /// Holds the directory and the end of any npz with two members and no comment.
 const TAIL_BYTES: u64 = 1024;
 
@@ -157,12 +157,44 @@ fn put64(out: &mut Vec<u8>, values: &[u64]) {
 
 /// Finds a member. One read is enough if the file fits into a piece, two if it does not.
 pub(crate) fn locate(window: &mut Window<'_>, name: &'static str) -> Result<Member, DecodeError> {
-    let end_at = find_end(window)?;
-    let directory = Directory::read(window, end_at)?;
+    let directory = directory_of(window)?;
     let entry = find_entry(window, &directory, name)?;
-    let data_offset = data_offset(window, &directory, &entry, name)?;
-    let Entry { size, packed_size, packing, crc, .. } = entry;
+    member(window, &directory, &entry, name)
+}
+
+/// Where the directory stands, by the records at the end of the archive.
+pub(crate) fn directory_of(window: &mut Window<'_>) -> Result<Directory, DecodeError> {
+    let end_at = find_end(window)?;
+    Directory::read(window, end_at)
+}
+
+/// The member of an entry, whose data begins where its own header says.
+pub(crate) fn member(
+    window: &mut Window<'_>,
+    directory: &Directory,
+    entry: &Entry,
+    name: &str,
+) -> Result<Member, DecodeError> {
+    let data_offset = data_offset(window, directory, entry, name)?;
+    let &Entry { size, packed_size, packing, crc, .. } = entry;
     Ok(Member { data_offset, size, packed_size, packing, crc })
+}
+
+/// Whether these are the last bytes of an archive that has no comment.
+pub(crate) fn is_end_without_comment(tail: &[u8]) -> bool {
+    tail.len() as u64 == END_BYTES && end_record(tail) == Some(0)
+}
+
+/// Where the ZIP64 end record stands and how long it is, if there is a locator at `locator_at`.
+pub(crate) fn end64(
+    window: &mut Window<'_>,
+    locator_at: u64,
+) -> Result<Option<(u64, u64)>, DecodeError> {
+    let end_at = locator_at + LOCATOR64_BYTES;
+    if end_at > window.len() {
+        return Ok(None);
+    }
+    Ok(locate_end64(window, end_at)?.map(|at| (at, END64_BYTES)))
 }
 
 /// Where the end record stands, behind which only a comment may follow.
@@ -195,9 +227,9 @@ fn end_record(tail: &[u8]) -> Option<usize> {
 }
 
 /// The list of an archive's members.
-struct Directory {
-    offset: u64,
-    end: u64,
+pub(crate) struct Directory {
+    pub(crate) offset: u64,
+    pub(crate) end: u64,
     entries: u64,
 }
 
@@ -247,9 +279,9 @@ fn locate_end64(window: &mut Window<'_>, end_at: u64) -> Result<Option<u64>, Dec
 }
 
 /// What the directory says about a member.
-struct Entry {
+pub(crate) struct Entry {
     at: u64,
-    header_offset: u64,
+    pub(crate) header_offset: u64,
     size: u64,
     packed_size: u64,
     packing: Packing,
@@ -257,7 +289,7 @@ struct Entry {
 }
 
 /// The first entry of that name.
-fn find_entry(
+pub(crate) fn find_entry(
     window: &mut Window<'_>,
     directory: &Directory,
     name: &'static str,

@@ -1,5 +1,7 @@
 //! What a loader hands to its consumer, and what the consumer waited for.
 
+use feedline_store::Spent;
+
 use crate::LoadError;
 
 /// The batches of one epoch, in order.
@@ -26,7 +28,9 @@ pub struct Wait {
     pub storage_ns: u64,
     /// The batch's worker had the bytes and was decoding, checking or preprocessing them.
     pub decode_ns: u64,
-    /// The batch's worker did neither: it had not been scheduled or was handing over.
+    /// The framework itself: its interpreter, handing the batch over, starting workers.
+    pub framework_ns: u64,
+    /// The batch's worker did nothing of that: it had not been scheduled or was handing over.
     pub worker_ns: u64,
     /// Part of the wait (not a further part) during which a later batch lay ready: what in-order
     /// delivery cost.
@@ -34,17 +38,19 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Splits a wait during which the batch's worker was busy for `busy_ns`, `storage_ns` of them
-    /// in storage calls. What the worker's work does not explain is the worker's own.
-    pub(crate) fn split(total_ns: u64, storage_ns: u64, busy_ns: u64) -> Self {
-        let storage_ns = storage_ns.min(total_ns);
-        let decode_ns = busy_ns.saturating_sub(storage_ns).min(total_ns - storage_ns);
-        let worker_ns = total_ns - storage_ns - decode_ns;
-        Self { storage_ns, decode_ns, worker_ns, behind_ns: 0 }
+    /// Splits a wait during which the batch's worker did `work`. What that does not explain is the
+    /// worker's own.
+    pub(crate) fn split(total_ns: u64, work: Spent) -> Self {
+        let storage_ns = work.storage_ns.min(total_ns);
+        let framework_ns = work.framework_ns.min(total_ns - storage_ns);
+        let known_ns = storage_ns + framework_ns;
+        let decode_ns = work.busy_ns.saturating_sub(known_ns).min(total_ns - known_ns);
+        let worker_ns = total_ns - known_ns - decode_ns;
+        Self { storage_ns, decode_ns, framework_ns, worker_ns, behind_ns: 0 }
     }
 
     /// The whole wait.
     pub fn total_ns(&self) -> u64 {
-        self.storage_ns + self.decode_ns + self.worker_ns
+        self.storage_ns + self.decode_ns + self.framework_ns + self.worker_ns
     }
 }

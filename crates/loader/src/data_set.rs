@@ -6,6 +6,9 @@ use std::sync::atomic::AtomicBool;
 use feedline_formats::{DecodeError, Format};
 use feedline_store::{Store, StoreError};
 
+use crate::CacheLook;
+use crate::cost::FrameworkCost;
+
 /// Gives the nanoseconds that preprocessing the next sample takes.
 pub type Preprocess = Box<dyn FnMut() -> u64 + Send>;
 
@@ -26,8 +29,12 @@ pub struct DataSet {
     pub format: Arc<dyn Format>,
     /// How readers go about it.
     pub reading: Reading,
+    /// What the framework costs besides, if that is to be burnt.
+    pub cost: Option<Arc<FrameworkCost>>,
     /// Ends reading between two samples.
     pub stop: Arc<AtomicBool>,
+    /// Where readers note what of the files was in the page cache, if anybody wants to know.
+    pub look: Option<Arc<CacheLook>>,
 }
 
 /// How readers go about it.
@@ -55,9 +62,12 @@ pub enum KeptFor {
 /// What a reader does for a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadModel {
-    /// What the framework's reader does: one sample after the other, its calls, decoding included.
+    /// What the framework's reader does: one sample after the other, its calls, decoding included. The
+    /// data set's format makes them (`feedline_formats::as_framework`).
     #[default]
     Framework,
+    /// One sample after the other with few large reads, decoding included.
+    Native,
     /// Moves the bytes of a whole batch with up to `depth` reads under way and decodes nothing.
     Deep {
         /// Reads of one reader that are under way together.
@@ -70,6 +80,7 @@ impl ReadModel {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Framework => "framework",
+            Self::Native => "native",
             Self::Deep { .. } => "deep",
         }
     }

@@ -7,7 +7,9 @@ use feedline_formats::{
     Access, Companion, DecodeError, Format, Opened, SampleRead, Scratch, Source, StreamError,
     Stretch,
 };
-use feedline_store::{Metered, Object, Store, StoreError};
+use feedline_store::{BLOCK_BYTES, Metered, Object, Store, StoreError};
+
+use crate::{CacheLook, DataSet};
 
 /// Indexes, and maps, that are kept even when files are not: DLIO's readers get them once.
 const INDEXES_MAX: usize = 64;
@@ -19,6 +21,7 @@ pub(crate) struct Handles {
     format: Arc<dyn Format>,
     /// Open files; 0 closes a file after every sample.
     files_max: usize,
+    look: Option<Arc<CacheLook>>,
     kept: HashMap<u64, Handle>,
     uses: u64,
 }
@@ -33,8 +36,14 @@ struct Handle {
 }
 
 impl Handles {
-    pub(crate) fn new(format: Arc<dyn Format>, files_max: usize) -> Self {
-        Self { format, files_max, kept: HashMap::new(), uses: 0 }
+    pub(crate) fn new(data: &DataSet) -> Self {
+        Self {
+            format: Arc::clone(&data.format),
+            files_max: data.reading.kept_files,
+            look: data.look.clone(),
+            kept: HashMap::new(),
+            uses: 0,
+        }
     }
 
     /// Reads sample `index` of file `number`, which is called `key`.
@@ -53,7 +62,8 @@ impl Handles {
         }
         let mut handle = self.handle(store, (number, key), scratch)?;
         let whole = self.format.access() == Access::Whole;
-        let mut file = File { store, key, whole, object: handle.object.take() };
+        let mut file =
+            File { store, key, whole, object: handle.object.take(), look: self.look(number) };
         let read = handle.opened.read(&mut file, index, scratch)?;
         handle.object = file.object;
         if self.format.access() == Access::Whole {
@@ -78,7 +88,13 @@ impl Handles {
             return Ok(());
         }
         let mut handle = self.handle(store, (number, key), scratch)?;
-        let mut file = File { store, key, whole: false, object: handle.object.take() };
+        let mut file = File {
+            store,
+            key,
+            whole: false,
+            object: handle.object.take(),
+            look: self.look(number),
+        };
         handle.opened.locate(&mut file, index, scratch, stretches)?;
         handle.object = file.object;
         self.keep(number, handle);
@@ -101,9 +117,13 @@ impl Handles {
             return Ok(handle);
         }
         let whole = self.format.access() == Access::Whole;
-        let mut file = File { store, key, whole, object: None };
+        let mut file = File { store, key, whole, object: None, look: self.look(number) };
         let opened = self.format.open(&mut file, scratch)?;
         Ok(Handle { opened, object: file.object, read: None, used: 0 })
+    }
+
+    fn look(&self, number: u64) -> Option<(&CacheLook, u64)> {
+        self.look.as_deref().map(|look| (look, number))
     }
 
     fn keep(&mut self, number: u64, mut handle: Handle) {
@@ -142,15 +162,21 @@ pub(crate) struct File<'a> {
     /// It will be read from front to back, once.
     pub(crate) whole: bool,
     pub(crate) object: Option<Box<dyn Object>>,
+    /// Who wants to know, when it is opened, how much of it is in the page cache; the file's number.
+    look: Option<(&'a CacheLook, u64)>,
 }
 
 impl File<'_> {
     fn object(&mut self) -> Result<&mut dyn Object, StoreError> {
         if self.object.is_none() {
-            self.object = Some(match self.whole {
+            let mut object = match self.whole {
                 true => self.store.open_whole(self.key)?,
                 false => self.store.open(self.key)?,
-            });
+            };
+            if let Some((look, number)) = &self.look {
+                look.opened(*number, &mut *object);
+            }
+            self.object = Some(object);
         }
         Ok(self.object.as_deref_mut().expect("opened above"))
     }
@@ -163,6 +189,14 @@ impl Source for File<'_> {
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
         Ok(self.object()?.read_exact_at(offset, buf)?)
+    }
+
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StreamError> {
+        Ok(self.object()?.read_up_to(offset, buf)?)
+    }
+
+    fn preferred_bytes(&self) -> usize {
+        self.object.as_ref().map_or(BLOCK_BYTES, |object| object.preferred_bytes())
     }
 
     fn piece_bytes(&self) -> usize {
@@ -192,6 +226,14 @@ impl Source for CompanionFile<'_> {
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
         Ok(self.object.read_exact_at(offset, buf)?)
+    }
+
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StreamError> {
+        Ok(self.object.read_up_to(offset, buf)?)
+    }
+
+    fn preferred_bytes(&self) -> usize {
+        self.object.preferred_bytes()
     }
 
     fn piece_bytes(&self) -> usize {

@@ -1,20 +1,25 @@
 //! Which sample next, who reads it, how batches queue up and are handed over.
 //!
-//! [`EpochOrder`] says which sample stands where. A [`Loader`] reads batches with the concurrency and
+//! [`EpochOrder`] says which sample stands where, [`Dealing`] which rank reads it. A [`Loader`] reads batches with the concurrency and
 //! the delivery order of a framework's: [`TorchLoader`] deals batches to workers, [`StreamLoader`]
 //! puts them together from samples in a row. Both measure, for every batch, what the consumer waited
 //! for. Nothing here knows about epochs' meaning or result files.
 #![forbid(unsafe_code)]
 
+mod dealing;
 mod order;
 mod permutation;
 mod share;
+mod turns;
 
 mod batch;
+mod cache_look;
+mod cost;
 mod data_set;
 
 mod deep;
 mod handles;
+mod interpreter;
 mod spans;
 mod watched;
 mod worker;
@@ -28,7 +33,10 @@ mod stream;
 mod loader;
 
 pub use batch::{Batches, Delivered, Wait};
+pub use cache_look::CacheLook;
+pub use cost::{Curve, FrameworkCost, HandOver, Often, WorkerStart};
 pub use data_set::{DataSet, FileNames, KeptFor, LoadError, Preprocess, ReadModel, Reading};
+pub use dealing::{Dealing, EpochTally, LastBatch, Remainder, Sharding};
 pub use loader::Loader;
 pub use order::{EpochOrder, SampleId, SampleSpace, Shuffle};
 pub use permutation::Permutation;

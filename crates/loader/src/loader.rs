@@ -13,11 +13,8 @@ pub enum Loader {
     Torch(TorchLoader),
     /// Samples in a row, put together to batches behind their readers.
     Stream(StreamLoader),
-    /// Batches out of nothing, `batch` samples each.
-    Nothing {
-        /// Samples in a batch.
-        batch: u64,
-    },
+    /// Batches out of nothing.
+    Nothing,
 }
 
 impl Loader {
@@ -30,7 +27,10 @@ impl Loader {
         match self {
             Self::Torch(loader) => loader.epoch(share, consume),
             Self::Stream(loader) => loader.epoch(share, consume),
-            Self::Nothing { batch } => consume(&mut Empty { left: share.batches, batch: *batch }),
+            Self::Nothing => {
+                let (left, batch) = (share.samples(), share.dealing.batch);
+                consume(&mut Empty { left, batch })
+            }
         }
     }
 
@@ -39,12 +39,13 @@ impl Loader {
         match self {
             Self::Torch(loader) => loader.meter(),
             Self::Stream(loader) => loader.meter(),
-            Self::Nothing { .. } => Meter::default(),
+            Self::Nothing => Meter::default(),
         }
     }
 }
 
 struct Empty {
+    /// Samples.
     left: u64,
     batch: u64,
 }
@@ -54,7 +55,8 @@ impl Batches for Empty {
         if self.left == 0 {
             return Ok(None);
         }
-        self.left -= 1;
-        Ok(Some(Delivered { wait: Wait::default(), samples: self.batch, sample_bytes: 0 }))
+        let samples = self.batch.min(self.left);
+        self.left -= samples;
+        Ok(Some(Delivered { wait: Wait::default(), samples, sample_bytes: 0 }))
     }
 }

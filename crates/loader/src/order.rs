@@ -1,7 +1,7 @@
 //! Which sample stands at which place of an epoch.
 //!
-//! Places are numbered through the whole job: rank r reads the places `r * share ..` of the epoch,
-//! batch by batch. An order maps a place to a sample in constant memory, the same on every rank.
+//! Places are numbered through the whole job; [`Dealing`](crate::Dealing) says which rank reads which.
+//! An order maps a place to a sample in constant memory, the same on every rank.
 
 use crate::Permutation;
 
@@ -44,6 +44,11 @@ pub enum Shuffle {
     Files,
     /// One random order of all samples.
     Samples,
+    /// The samples of each block of `len` in one random order, the same in all blocks.
+    Blocks {
+        /// Samples in a block, 1 or more.
+        len: u64,
+    },
 }
 
 /// The order of one epoch.
@@ -61,6 +66,7 @@ impl EpochOrder {
             Shuffle::None => None,
             Shuffle::Files => Some(Permutation::new(space.files, seed)),
             Shuffle::Samples => Some(Permutation::new(space.len(), seed)),
+            Shuffle::Blocks { len } => Some(Permutation::new(len, seed)),
         };
         Self { space, permutation, shuffle }
     }
@@ -76,15 +82,17 @@ impl EpochOrder {
     /// When `place` is not below the number of samples.
     pub fn sample(&self, place: u64) -> SampleId {
         assert!(place < self.space.len(), "place {place} of an epoch of {}", self.space.len());
-        let (file, index) = (place / self.space.per_file, place % self.space.per_file);
+        let per_file = self.space.per_file;
+        let at = |sample: u64| SampleId { file: sample / per_file, index: sample % per_file };
         match (&self.permutation, self.shuffle) {
-            (Some(files), Shuffle::Files) => SampleId { file: files.at(file), index },
-            (Some(samples), _) => {
-                let sample = samples.at(place);
-                let per_file = self.space.per_file;
-                SampleId { file: sample / per_file, index: sample % per_file }
+            (Some(files), Shuffle::Files) => {
+                SampleId { file: files.at(place / per_file), index: place % per_file }
             }
-            (None, _) => SampleId { file, index },
+            (Some(block), Shuffle::Blocks { len }) => {
+                at(place - place % len + block.at(place % len))
+            }
+            (Some(samples), _) => at(samples.at(place)),
+            (None, _) => at(place),
         }
     }
 }
@@ -113,6 +121,18 @@ mod tests {
             assert_eq!(samples, [(file, 0), (file, 1), (file, 2)]);
         }
         assert_ne!(order, epoch(Shuffle::None, 1));
+    }
+
+    #[test]
+    fn shuffled_blocks_keep_their_samples() {
+        let order = epoch(Shuffle::Blocks { len: 5 }, 1);
+        assert_ne!(order, epoch(Shuffle::None, 1));
+        let number = |&(file, index): &(u64, u64)| file * 3 + index;
+        for (block, samples) in (0..).zip(order.chunks(5)) {
+            let mut samples: Vec<u64> = samples.iter().map(number).collect();
+            samples.sort_unstable();
+            assert_eq!(samples, (block * 5..block * 5 + 5).collect::<Vec<_>>());
+        }
     }
 
     #[test]

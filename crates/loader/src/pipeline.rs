@@ -16,23 +16,20 @@ use crate::spans::{BATCH, number};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) readers: usize,
+    /// Samples in a full batch.
     pub(crate) batch: u64,
+    /// Samples of the epoch; the last batch may be short of some.
+    pub(crate) samples: u64,
     /// Batches of the epoch.
     pub(crate) batches: u64,
+    /// The part of the samples, the r-th of each R, that this rank takes; the others are dropped.
+    pub(crate) part: Option<(u64, u64)>,
     /// Batches that wait for the consumer; with 0 a batch is put together when it is asked for.
     pub(crate) prefetch: u64,
     /// Batches in the parse step at a time; 0 means that there is no such step.
     pub(crate) parsers: u64,
     /// The epoch's number, for the trace.
     pub(crate) epoch: u32,
-}
-
-/// A sample that a reader has finished.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
-    pub(crate) bytes: u64,
-    /// Samples of other ranks are read, as records in a row must be, and dropped.
-    pub(crate) mine: bool,
 }
 
 /// Whether a change concerns anybody who waits. Waking threads that go back to sleep costs more than
@@ -50,6 +47,9 @@ pub(crate) struct Pipeline {
     /// Whose sample is next.
     turn: usize,
     shuffle: Option<ShuffleBuffer<u64>>,
+    /// Samples that have come so far, those of other ranks included.
+    came: u64,
+    /// Samples and bytes of the batch that is being put together.
     samples: u64,
     bytes: u64,
     /// Batches put together and not taken.
@@ -59,6 +59,8 @@ pub(crate) struct Pipeline {
     /// Of those in the queue, how many a parser has taken.
     parsing: usize,
     asked: bool,
+    /// Whether readers have been started.
+    is_open: bool,
     closed: bool,
     error: Option<LoadError>,
 }
@@ -66,7 +68,8 @@ pub(crate) struct Pipeline {
 /// One reader's side.
 #[derive(Default)]
 struct Reader {
-    ready: VecDeque<Sample>,
+    /// Sizes of samples.
+    ready: VecDeque<u64>,
     finished: bool,
     /// What all its samples have cost it.
     spent: Spent,
@@ -74,6 +77,7 @@ struct Reader {
 
 /// A batch on its way to the consumer.
 struct Queued {
+    samples: u64,
     bytes: u64,
     assembled_ns: u64,
     ready_ns: Option<u64>,
@@ -89,12 +93,14 @@ impl Pipeline {
             readers,
             turn: 0,
             shuffle,
+            came: 0,
             samples: 0,
             bytes: 0,
             queue: VecDeque::new(),
             assembled: 0,
             parsing: 0,
             asked: false,
+            is_open: true,
             closed: false,
             error: None,
         }
@@ -112,19 +118,33 @@ impl Pipeline {
             return Some(0);
         }
         let room = self.held_max().saturating_sub(self.readers[reader].ready.len());
-        (room > 0).then_some(room)
+        (self.is_open && room > 0).then_some(room)
+    }
+
+    /// Lets no reader begin until [`Pipeline::open`].
+    pub(crate) fn hold_back(&mut self) {
+        self.is_open = false;
+    }
+
+    /// Readers have been started.
+    pub(crate) fn open(&mut self) {
+        self.is_open = true;
+    }
+
+    /// Whether they have.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
     }
 
     /// The reader brings samples and says what they cost it; whether anybody else waits for that.
-    pub(crate) fn put(&mut self, now: u64, reader: usize, samples: &[Sample], cost: Spent) -> Wake {
+    pub(crate) fn put(&mut self, now: u64, reader: usize, samples: &[u64], cost: Spent) -> Wake {
         let most = self.held_max();
         let full: Vec<bool> = self.readers.iter().map(|side| side.ready.len() >= most).collect();
         let before = self.assembled;
         let side = &mut self.readers[reader];
         side.ready.extend(samples);
         side.spent.batch_no += cost.batch_no;
-        side.spent.storage_ns += cost.storage_ns;
-        side.spent.busy_ns += cost.busy_ns;
+        side.spent.extend(&cost);
         self.advance(now, reader);
         let mut sides = full.iter().zip(&self.readers);
         let room = sides.any(|(&full, side)| full && side.ready.len() < most);
@@ -178,18 +198,20 @@ impl Pipeline {
         self.asked = false;
         let wait = batch.wait(begin, ready_ns, now, before);
         self.advance(now, 0);
-        Some(Ok(Delivered { wait, samples: self.limits.batch, sample_bytes: batch.bytes }))
+        Some(Ok(Delivered { wait, samples: batch.samples, sample_bytes: batch.bytes }))
     }
 
-    /// The next batch for a parser: its number in the queue's history, the end, or not yet.
-    pub(crate) fn parse_next(&mut self) -> Option<Option<u64>> {
+    /// The next batch for a parser: its number in the queue's history and its samples, the end, or
+    /// not yet.
+    pub(crate) fn parse_next(&mut self) -> Option<Option<(u64, u64)>> {
         if self.closed || self.error.is_some() {
             return Some(None);
         }
         if self.parsing < self.queue.len() {
             let first = self.assembled - self.queue.len() as u64;
+            let samples = self.queue[self.parsing].samples;
             self.parsing += 1;
-            return Some(Some(first + self.parsing as u64 - 1));
+            return Some(Some((first + self.parsing as u64 - 1, samples)));
         }
         (self.assembled == self.limits.batches).then_some(None)
     }
@@ -207,10 +229,12 @@ impl Pipeline {
             let Some(bytes) = self.next_sample() else { return };
             self.samples += 1;
             self.bytes += bytes;
-            if self.samples == self.limits.batch {
+            let left = self.limits.samples - self.assembled * self.limits.batch;
+            if self.samples == self.limits.batch.min(left) {
                 let ready_ns = (self.limits.parsers == 0).then_some(now);
                 let last = (reader, self.readers[reader].spent);
                 self.queue.push_back(Queued {
+                    samples: self.samples,
                     bytes: self.bytes,
                     assembled_ns: now,
                     ready_ns,
@@ -236,15 +260,27 @@ impl Pipeline {
         self.assembled < self.limits.batches && room
     }
 
-    /// The next sample behind the shuffle buffer; none if a reader is not there yet.
+    /// The next sample of this rank; none if a reader is not there yet.
     fn next_sample(&mut self) -> Option<u64> {
+        loop {
+            let bytes = self.next_of_all()?;
+            let number = self.came;
+            self.came += 1;
+            if self.limits.part.is_none_or(|(rank, ranks)| number % ranks == rank) {
+                return Some(bytes);
+            }
+        }
+    }
+
+    /// The next sample behind the shuffle buffer, whoever takes it.
+    fn next_of_all(&mut self) -> Option<u64> {
         loop {
             if self.readers.iter().all(|reader| reader.finished && reader.ready.is_empty()) {
                 return self.shuffle.as_mut()?.drain_one();
             }
             let side = &mut self.readers[self.turn];
-            let sample = match side.ready.pop_front() {
-                Some(sample) => sample,
+            let bytes = match side.ready.pop_front() {
+                Some(bytes) => bytes,
                 None if side.finished => {
                     self.turn = (self.turn + 1) % self.limits.readers;
                     continue;
@@ -252,12 +288,9 @@ impl Pipeline {
                 None => return None,
             };
             self.turn = (self.turn + 1) % self.limits.readers;
-            if !sample.mine {
-                continue;
-            }
             match &mut self.shuffle {
-                None => return Some(sample.bytes),
-                Some(shuffle) => match shuffle.pass(sample.bytes) {
+                None => return Some(bytes),
+                Some(shuffle) => match shuffle.pass(bytes) {
                     Some(bytes) => return Some(bytes),
                     None => continue,
                 },
@@ -273,9 +306,7 @@ impl Queued {
         let (reader, spent) = self.last;
         let before = before.get(reader).copied().unwrap_or_default();
         let reading_ns = self.assembled_ns.saturating_sub(begin).min(end - begin);
-        let storage_ns = spent.storage_ns.saturating_sub(before.storage_ns);
-        let busy_ns = spent.busy_ns.saturating_sub(before.busy_ns);
-        let mut wait = Wait::split(reading_ns, storage_ns, busy_ns);
+        let mut wait = Wait::split(reading_ns, spent.since(&before));
         let parsing_ns = ready_ns.min(end).saturating_sub(self.assembled_ns.max(begin));
         wait.decode_ns += parsing_ns;
         wait.worker_ns += (end - begin) - wait.total_ns();

@@ -1,20 +1,38 @@
 //! The part of an epoch that one rank reads.
 
-use crate::EpochOrder;
+use crate::{Dealing, EpochOrder, SampleId};
 
 /// The part of an epoch that one rank reads.
 #[derive(Clone, Copy, Debug)]
 pub struct EpochShare<'a> {
     /// The epoch's order, the same on every rank.
     pub order: &'a EpochOrder,
-    /// This rank's first place in it.
-    pub first_place: u64,
-    /// Batches from there.
+    /// How the order's places are dealt to ranks and batches.
+    pub dealing: Dealing,
+    /// Which rank this is.
+    pub rank: u64,
+    /// Batches that are made, not more than the rank has.
     pub batches: u64,
-    /// Which rank this is, of how many: loaders that stream files share those out, not places.
-    pub rank: (u64, u64),
     /// The epoch's number, for the trace.
     pub epoch: u32,
     /// Seed of a loader's own shuffling, the same on every rank.
     pub seed: u64,
+}
+
+impl EpochShare<'_> {
+    /// Samples in all batches.
+    pub(crate) fn samples(&self) -> u64 {
+        self.dealing.read(self.rank, self.batches)
+    }
+
+    /// The rank's n-th sample, where places are dealt.
+    pub(crate) fn sample(&self, n: u64) -> SampleId {
+        self.order.sample(self.dealing.place(self.rank, n))
+    }
+
+    /// The n-th record of the rank's files, or of those of one of its workers.
+    pub(crate) fn record(&self, worker: u64, n: u64) -> SampleId {
+        let SampleId { file, index } = self.dealing.record(self.rank, worker, n);
+        self.order.sample(file * self.order.space().per_file + index)
+    }
 }

@@ -11,6 +11,12 @@ pub(crate) static BATCH: Site = Site::new("dataloader", "batch");
 static ITEM: Site = Site::new("data", "item");
 /// Work on samples that are decoded.
 pub(crate) static PREPROCESS: Site = Site::new("data", "preprocess");
+/// What the framework's interpreter does for a sample besides.
+pub(crate) static INTERPRETER: Site = Site::new("data", "interpreter");
+/// A batch on its way from its worker to the consumer: put together, sent, received.
+pub(crate) static HAND_OVER: Site = Site::new("data", "collate");
+/// Workers are started.
+pub(crate) static START: Site = Site::new("data", "worker_start");
 
 /// Where in an epoch a reader is.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +24,8 @@ pub(crate) struct Turn {
     pub(crate) epoch: u32,
     /// The batch, counted from 0.
     pub(crate) batch: u64,
-    /// Whether its samples go into that batch; a shuffle buffer may put them into another one.
+    /// Whether the samples that are read go into that batch; a shuffle buffer may put them into
+    /// another one.
     pub(crate) is_settled: bool,
     /// Samples of a file.
     pub(crate) per_file: u64,
@@ -44,7 +51,7 @@ impl Turn {
     /// The work on the whole batch begins.
     pub(crate) fn batch(&self) -> Span<'static> {
         let mut span = BATCH.begin();
-        span.tag(self.tags());
+        span.tag(Self { is_settled: true, ..*self }.tags());
         span
     }
 }

@@ -1,5 +1,5 @@
-//! Loaders that read samples in a row: tf.data over TFRecords, shards of WebDataset, and DALI's
-//! parallel callbacks, which differ only in who reads which samples.
+//! Loaders that read samples in a row: tf.data over TFRecords and DALI's parallel callbacks, which
+//! differ only in who reads which samples.
 //!
 //! W readers bring samples; one is taken from each in turn, goes through a shuffle buffer if there
 //! is one, and B of them are a batch; a parse step works on up to C batches at a time; P batches wait
@@ -15,13 +15,15 @@ use feedline_store::{Meter, Spent};
 
 use crate::batch::{Batches, Delivered};
 use crate::data_set::{DataSet, LoadError, Preprocess};
-use crate::pipeline::{Limits, Pipeline, Sample, Wake};
+use crate::interpreter::{Receiver, Role};
+use crate::pipeline::{Limits, Pipeline, Wake};
 use crate::share::EpochShare;
 use crate::shuffle_buffer::ShuffleBuffer;
 use crate::spans::{PREPROCESS, Turn};
+use crate::turns::Turns;
 use crate::watched::Watched;
 use crate::worker::{self, Worker};
-use crate::{SampleId, SampleSpace};
+use crate::{SampleId, Sharding};
 
 /// Small samples are handed over together, until they have so many bytes or took so long.
 const HAND_OVER_BYTES: u64 = 64 << 10;
@@ -36,8 +38,6 @@ pub struct StreamConfig {
     pub parsers: u32,
     /// Batches that wait for the consumer; with 0 a batch is put together when it is asked for.
     pub prefetch: u64,
-    /// Samples in a batch.
-    pub batch: u64,
     /// Samples in the shuffle buffer, if there is one.
     pub shuffle: Option<u64>,
     /// Who reads which samples.
@@ -47,9 +47,7 @@ pub struct StreamConfig {
 /// Who reads which samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
-    /// Files are shared out over ranks and readers, and read from front to back. What cannot be
-    /// shared out evenly (files left over, or fewer files than ranks) is read by all ranks, each of
-    /// which takes every R-th sample of it.
+    /// The rank's files are dealt to the readers in turn and read from front to back.
     Files,
     /// The places of the rank's share, one after the other, dealt to the readers in turn.
     Places,
@@ -62,6 +60,7 @@ pub struct StreamLoader {
     readers: Vec<Worker>,
     parsers: Vec<Preprocess>,
     stop: Arc<AtomicBool>,
+    receiver: Receiver,
 }
 
 impl StreamLoader {
@@ -85,14 +84,17 @@ impl StreamLoader {
             .map(|number| {
                 let work = if own_work { preprocess(number) } else { None };
                 let work = work.unwrap_or_else(|| Box::new(|| 0));
-                Worker::new(clock, data.clone(), work)
+                // An epoch says how many samples make a batch.
+                let role = Role::SampleReader { batch: 1 };
+                Worker::new(clock, data.clone(), role, work)
             })
             .collect();
         let parsers = match own_work {
             true => Vec::new(),
             false => (0..config.parsers).map_while(preprocess).collect(),
         };
-        Self { config, clock: clock.clone(), readers, parsers, stop: Arc::clone(&data.stop) }
+        let (receiver, stop) = (Receiver::new(clock, &data), Arc::clone(&data.stop));
+        Self { config, clock: clock.clone(), readers, parsers, stop, receiver }
     }
 
     /// Starts an epoch, hands its batches to `consume`, and stops the readers when that returns.
@@ -104,20 +106,34 @@ impl StreamLoader {
         let config = self.config;
         let limits = Limits {
             readers: self.readers.len(),
-            batch: config.batch,
+            batch: share.dealing.batch,
+            samples: share.samples(),
             batches: share.batches,
+            part: match share.dealing.sharding {
+                Sharding::Records => Some((share.rank, share.dealing.ranks)),
+                _ => None,
+            },
             prefetch: config.prefetch,
             parsers: self.parsers.len() as u64,
             epoch: share.epoch,
         };
-        let seed = share.seed.wrapping_add(share.rank.0);
+        // Records are dealt behind the buffer, so that it must do the same on every rank.
+        let own = if limits.part.is_some() { 0 } else { share.rank };
+        let seed = share.seed.wrapping_add(own);
         let shuffle = config.shuffle.map(|size| ShuffleBuffer::new(size as usize, seed));
         let watched = self.readers.iter().map(|reader| Watched::new(reader.progress())).collect();
-        let pipeline = Monitor::new(&self.clock, Pipeline::new(limits, shuffle));
+        let mut pipeline = Pipeline::new(limits, shuffle);
+        self.readers.iter_mut().for_each(|reader| reader.set_batch(limits.batch));
+        if self.receiver.begin_epoch() {
+            self.readers.iter_mut().for_each(Worker::restart);
+            pipeline.hold_back();
+        }
+        let pipeline = Monitor::new(&self.clock, pipeline);
         let (clock, pipeline, stop) = (&self.clock, &pipeline, &self.stop);
         let result = clock.scope(|scope| {
             // Made before the first reader: whatever happens from here on closes the pipeline.
-            let mut batches = StreamBatches { clock, pipeline, watched, left: share.batches };
+            let receiver = &mut self.receiver;
+            let mut batches = StreamBatches { clock, pipeline, watched, receiver, share, next: 0 };
             let count = self.readers.len();
             for (number, worker) in self.readers.iter_mut().enumerate() {
                 let row = Row { rows: config, share, reader: number as u64, readers: count as u64 };
@@ -132,7 +148,7 @@ impl StreamLoader {
             }
             for (number, work) in self.parsers.iter_mut().enumerate() {
                 let started = scope.spawn(format!("parser {number}"), move || {
-                    parse(clock, pipeline, work, (config.batch, share.epoch, stop));
+                    parse(clock, pipeline, work, (share.epoch, stop));
                 });
                 if let Err(source) = started {
                     let error = LoadError::NoThread { reader: number, source };
@@ -162,55 +178,50 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// What the reader reads, in order, and whether the sample is for this rank.
-    fn samples(self) -> Box<dyn Iterator<Item = (SampleId, bool)> + 'a> {
+    /// What the reader reads, in order.
+    fn samples(self) -> Box<dyn Iterator<Item = SampleId> + 'a> {
+        let (share, step) = (self.share, self.readers as usize);
         match self.rows.rows {
             Rows::Places => {
-                let order = self.share.order;
-                let end = self.share.batches * self.rows.batch;
-                let places = (self.reader..end).step_by(self.readers as usize);
-                Box::new(places.map(move |n| (order.sample(self.share.first_place + n), true)))
+                let numbers = (self.reader..share.samples()).step_by(step);
+                Box::new(numbers.map(move |n| share.sample(n)))
             }
             Rows::Files => {
-                let files = (self.reader..self.local_files()).step_by(self.readers as usize);
-                Box::new(files.flat_map(move |local| self.samples_of(local)))
+                let per_file = self.per_file();
+                let files = (self.reader..share.dealing.files(share.rank)).step_by(step);
+                let records = files.flat_map(move |file| file * per_file..(file + 1) * per_file);
+                Box::new(records.map(move |n| share.record(0, n)))
             }
         }
     }
 
-    /// Where the reader is at its n-th sample. Rows of files are uneven, so what they say of the batch
-    /// is not exact, and what goes through a shuffle buffer is not known at all.
+    /// Where the reader is at its n-th sample. What goes through a shuffle buffer goes into a batch
+    /// that is not known yet, and what other ranks take into none of this one.
     fn turn(&self, n: u64) -> Turn {
-        let batch = (n * self.readers + self.reader) / self.rows.batch;
-        let is_settled = self.rows.rows == Rows::Places && self.rows.shuffle.is_none();
-        Turn { epoch: self.share.epoch, batch, is_settled, per_file: self.space().per_file }
-    }
-
-    /// Files that this rank reads: its own, and those that all ranks share.
-    fn local_files(&self) -> u64 {
-        let (files, ranks) = (self.space().files, self.share.rank.1);
-        files / ranks + files % ranks
-    }
-
-    fn samples_of(self, local: u64) -> impl Iterator<Item = (SampleId, bool)> + 'a {
-        let SampleSpace { files, per_file } = self.space();
-        let (rank, ranks) = self.share.rank;
-        let own = files / ranks;
-        let shared = local.checked_sub(own);
-        let place = match shared {
-            None => local * ranks + rank,
-            Some(shared) => own * ranks + shared,
+        let (dealing, rank) = (&self.share.dealing, self.share.rank);
+        let number = match self.rows.rows {
+            Rows::Places => n * self.readers + self.reader,
+            Rows::Files => self.interleave().number(self.reader, n),
         };
-        let order = self.share.order;
-        (0..per_file).map(move |index| {
-            let sample = order.sample(place * per_file + index);
-            let mine = shared.is_none_or(|file| (file * per_file + index) % ranks == rank);
-            (sample, mine)
-        })
+        let (number, is_mine) = match dealing.sharding {
+            Sharding::Records => (number / dealing.ranks, number % dealing.ranks == rank),
+            _ => (number, true),
+        };
+        let batch = number / dealing.batch;
+        let is_settled = is_mine && self.rows.shuffle.is_none() && batch < self.share.batches;
+        Turn { epoch: self.share.epoch, batch, is_settled, per_file: self.per_file() }
     }
 
-    fn space(&self) -> SampleSpace {
-        self.share.order.space()
+    /// How the samples of the rank's readers follow on one another.
+    fn interleave(&self) -> Turns {
+        let files = self.share.dealing.files(self.share.rank);
+        let short = files / self.readers * self.per_file();
+        let long = short + self.per_file();
+        Turns { rows: self.readers, longer: files % self.readers, long, short }
+    }
+
+    fn per_file(&self) -> u64 {
+        self.share.order.space().per_file
     }
 }
 
@@ -232,17 +243,16 @@ fn read_row(
         let (mut cost, mut bytes) = (Spent::default(), 0);
         block.clear();
         while room > 0 && bytes < HAND_OVER_BYTES && cost.busy_ns < HAND_OVER_NS {
-            let Some((turn, (sample, mine))) = samples.next() else { break };
+            let Some((turn, sample)) = samples.next() else { break };
             let turn = row.turn(turn as u64);
             // A panic must reach the consumer, which would wait for ever otherwise.
             let read = catch_unwind(AssertUnwindSafe(|| worker.read_one(turn, sample)))
                 .unwrap_or(Err(LoadError::Panicked { batch: turn.batch }));
             match read {
                 Ok(read) => {
-                    block.push(Sample { bytes: read.sample_bytes, mine });
+                    block.push(read.sample_bytes);
                     cost.batch_no += 1;
-                    cost.storage_ns += read.storage_ns;
-                    cost.busy_ns += read.busy_ns;
+                    cost.extend(&read.spent);
                     bytes += read.sample_bytes.max(1);
                     room -= 1;
                 }
@@ -263,10 +273,10 @@ fn parse(
     clock: &Clock,
     pipeline: &Monitor<Pipeline>,
     work: &mut Preprocess,
-    (batch, epoch, stop): (u64, u32, &AtomicBool),
+    (epoch, stop): (u32, &AtomicBool),
 ) {
-    while let Some(number) = pipeline.wait_for(Pipeline::parse_next) {
-        let pause = catch_unwind(AssertUnwindSafe(|| (0..batch).map(|_| work()).sum()));
+    while let Some((number, samples)) = pipeline.wait_for(Pipeline::parse_next) {
+        let pause = catch_unwind(AssertUnwindSafe(|| (0..samples).map(|_| work()).sum()));
         let Ok(pause_ns) = pause else {
             let error = LoadError::Panicked { batch: number };
             return pipeline.update(|pipeline| pipeline.fail(error));
@@ -286,15 +296,23 @@ struct StreamBatches<'a> {
     clock: &'a Clock,
     pipeline: &'a Monitor<Pipeline>,
     watched: Vec<Watched>,
-    left: u64,
+    receiver: &'a mut Receiver,
+    share: EpochShare<'a>,
+    next: u64,
 }
 
 impl Batches for StreamBatches<'_> {
     fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
-        if self.left == 0 {
+        if self.next >= self.share.batches {
             return Ok(None);
         }
-        self.left -= 1;
+        let place = (self.share.epoch, self.next);
+        self.next += 1;
+        let mut framework_ns = 0;
+        if self.pipeline.with(|pipeline| !pipeline.is_open()) {
+            framework_ns = self.receiver.start(place.0, self.watched.len() as u64);
+            self.pipeline.update(Pipeline::open);
+        }
         let begin = self.clock.now();
         let before: Vec<Spent> = self.pipeline.update(|pipeline| {
             pipeline.ask(begin);
@@ -307,7 +325,10 @@ impl Batches for StreamBatches<'_> {
         });
         // Readers and parsers wait for the room that this has made.
         self.pipeline.update(|_| ());
-        taken.map(Some)
+        let mut taken = taken?;
+        framework_ns += self.receiver.receive(place, (taken.samples, taken.sample_bytes), None);
+        taken.wait.framework_ns += framework_ns;
+        Ok(Some(taken))
     }
 }
 
@@ -318,11 +339,9 @@ fn up_to(now: u64, finished: Spent, reader: &Watched) -> Spent {
     if current.batch_no <= finished.batch_no {
         return finished;
     }
-    Spent {
-        storage_ns: finished.storage_ns + current.storage_ns,
-        busy_ns: finished.busy_ns + current.busy_ns,
-        ..finished
-    }
+    let mut all = finished;
+    all.extend(&current);
+    all
 }
 
 impl Drop for StreamBatches<'_> {

@@ -1,23 +1,31 @@
 //! PyTorch's `DataLoader`, reproduced: batch k goes to worker k mod W, W x ceil(prefetch / W)
 //! batches are outstanding, delivery is in order, every epoch starts cold.
 //!
-//! Workers are threads. Without workers the consumer reads, one sample after the other, when it asks
+//! Workers that stream files of their own (an `IterableDataset`, as WebDataset is one) make batches of
+//! their own; they take turns, and when one has ended the others go on. A shuffle buffer is then the
+//! worker's. Workers are threads. Without workers the consumer reads, one sample after the other, when it asks
 //! for a batch. tf.data over a generator a thread (what DLIO makes of formats other than TFRecord) is
 //! the same machine with another deal: each thread walks through a block of its own. Memory is bounded
 //! by the outstanding batches' bookkeeping and one buffer a worker: the bytes of a sample are read,
 //! checked and dropped, as the readers that this emulates do.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use feedline_clock::{Clock, Monitor};
 use feedline_store::{Meter, Spent};
 
 use crate::batch::{Batches, Delivered, Wait};
+use crate::cost::Gauge;
 use crate::data_set::{DataSet, LoadError, Preprocess};
+use crate::interpreter::{Receiver, Role};
 use crate::share::EpochShare;
+use crate::shuffle_buffer::ShuffleBuffer;
 use crate::spans::Turn;
 use crate::watched::Watched;
-use crate::worker::{self, Batch, Places, Worker};
+use crate::worker::{self, Batch, Worker};
+use crate::{SampleId, Sharding};
 
 /// Batches that PyTorch lets a worker prefetch when the workload does not say.
 const DEFAULT_PREFETCH_FACTOR: u64 = 2;
@@ -29,13 +37,14 @@ pub struct TorchConfig {
     pub workers: u32,
     /// Batches to have in flight, rounded up to a multiple of the workers; 0 means two a worker.
     pub prefetch: u64,
-    /// Samples in a batch.
-    pub batch: u64,
     /// Which batches a worker reads.
     pub deal: Deal,
+    /// Samples in the shuffle buffer of each worker, if it streams files.
+    pub shuffle: Option<u64>,
 }
 
-/// Which batches a worker reads. Batch k is always worker k mod W's; the deal says what is in it.
+/// Which batches a worker reads. Batch k is worker k mod W's; the deal says what is in it. Workers that
+/// stream files of their own read those.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deal {
     /// The samples behind those of batch k - 1, as PyTorch deals.
@@ -78,6 +87,8 @@ pub struct TorchLoader {
     config: TorchConfig,
     clock: Clock,
     workers: Vec<Worker>,
+    receiver: Receiver,
+    gauge: Arc<Gauge>,
 }
 
 impl TorchLoader {
@@ -88,10 +99,14 @@ impl TorchLoader {
         config: TorchConfig,
         mut preprocess: impl FnMut(u32) -> Preprocess,
     ) -> Self {
-        let workers = (0..config.workers.max(1))
-            .map(|number| Worker::new(clock, data.clone(), preprocess(number)))
+        let role = if config.workers == 0 { Role::Consumer } else { Role::BatchWorker };
+        let gauge = Arc::default();
+        let mut workers: Vec<_> = (0..config.workers.max(1))
+            .map(|number| Worker::new(clock, data.clone(), role, preprocess(number)))
             .collect();
-        Self { config, clock: clock.clone(), workers }
+        workers.iter_mut().for_each(|worker| worker.gauge_with(&gauge));
+        let receiver = Receiver::new(clock, data);
+        Self { config, clock: clock.clone(), workers, receiver, gauge }
     }
 
     /// Starts an epoch, hands its batches to `consume`, and stops the workers when that returns.
@@ -102,23 +117,28 @@ impl TorchLoader {
     ) -> R {
         let dealt = Dealt { share, config: self.config };
         if self.config.workers == 0 {
-            let source = Supply::Inline { worker: &mut self.workers[0], dealt };
+            let (worker, held) = (&mut self.workers[0], Held::new(&dealt, 0));
+            let source = Supply::Inline { worker, dealt, held };
             let result = consume(&mut TorchBatches { clock: &self.clock, next: 0, source, share });
             self.workers[0].end_epoch();
             return result;
         }
         let watched: Vec<_> = self.workers.iter().map(|w| Watched::new(w.progress())).collect();
-        let queue = Monitor::new(&self.clock, Queue::new(self.config.outstanding()));
+        let must_start = self.receiver.begin_epoch();
+        if must_start {
+            self.workers.iter_mut().for_each(Worker::restart);
+        }
+        let queue = Queue { is_open: !must_start, ..Queue::new(self.config.outstanding()) };
+        let queue = Monitor::new(&self.clock, queue);
         let result = self.clock.scope(|scope| {
-            let count = self.workers.len();
             // Made before the first worker: whatever happens from here on closes the queue.
-            let source = Supply::Workers { queue: &queue, workers: &watched };
+            let receiver = &mut self.receiver;
+            let source = Supply::Workers { queue: &queue, workers: &watched, dealt, receiver };
             let mut batches = TorchBatches { clock: &self.clock, next: 0, source, share };
             for (number, worker) in self.workers.iter_mut().enumerate() {
                 let queue = &queue;
-                let mine = (number as u64..share.batches).step_by(count);
                 let started = scope.spawn(format!("reader {number}"), move || {
-                    worker.read_batches(queue, dealt, mine);
+                    worker.read_batches(queue, dealt, number as u64);
                 });
                 if let Err(source) = started {
                     let error = LoadError::NoThread { reader: number, source };
@@ -129,7 +149,13 @@ impl TorchLoader {
             consume(&mut batches)
         });
         self.workers.iter_mut().for_each(Worker::end_epoch);
+        self.receiver.end_epoch();
         result
+    }
+
+    /// The most bytes that finished batches held in memory, where that is emulated.
+    pub fn held_bytes_max(&self) -> u64 {
+        self.gauge.most()
     }
 
     /// What the workers asked of the store since the loader was made.
@@ -146,16 +172,116 @@ struct Dealt<'a> {
 }
 
 impl<'a> Dealt<'a> {
-    fn turn(&self, k: u64) -> Turn {
-        let per_file = self.share.order.space().per_file;
-        Turn { epoch: self.share.epoch, batch: k, is_settled: true, per_file }
+    fn workers(&self) -> u64 {
+        u64::from(self.config.workers.max(1))
     }
 
-    fn places(&self, k: u64) -> Places<'a> {
-        let (batch, workers) = (self.config.batch, u64::from(self.config.workers.max(1)));
-        let position = self.config.deal.position(k, self.share.batches, workers);
-        let first = self.share.first_place + position * batch;
-        Places { order: self.share.order, first, count: batch }
+    /// Who reads batch `k`, and how many it has read before.
+    fn owner(&self, k: u64) -> (u64, u64) {
+        match self.share.dealing.worker_batches(self.share.rank) {
+            Some(turns) => turns.at(k),
+            None => (k % self.workers(), k / self.workers()),
+        }
+    }
+
+    /// The batches of one worker, in order.
+    fn batches_of(self, worker: u64) -> impl Iterator<Item = u64> + 'a {
+        let (batches, workers) = (self.share.batches, self.workers());
+        let turns = self.share.dealing.worker_batches(self.share.rank);
+        let number = move |turn: u64| match turns {
+            Some(turns) => (turn < turns.len(worker)).then(|| turns.number(worker, turn)),
+            None => Some(turn * workers + worker),
+        };
+        (0..).map_while(number).take_while(move |&k| k < batches)
+    }
+
+    fn turn(&self, k: u64) -> Turn {
+        let per_file = self.share.order.space().per_file;
+        let is_settled = self.config.shuffle.is_none();
+        Turn { epoch: self.share.epoch, batch: k, is_settled, per_file }
+    }
+
+    /// Which samples of its worker, or of the whole rank, batch `k` consists of.
+    fn numbers(&self, k: u64) -> Range<u64> {
+        let (dealing, rank) = (&self.share.dealing, self.share.rank);
+        let (position, samples) = match dealing.worker_batches(rank) {
+            Some(turns) => {
+                let (worker, turn) = turns.at(k);
+                (turn, dealing.worker_samples(rank, worker))
+            }
+            None => {
+                let deal = self.config.deal;
+                (deal.position(k, self.share.batches, self.workers()), dealing.samples(rank))
+            }
+        };
+        let first = position * dealing.batch;
+        first..(first + dealing.batch).min(samples)
+    }
+
+    fn sample(&self, worker: u64, n: u64) -> SampleId {
+        match self.share.dealing.sharding {
+            Sharding::WorkerFiles { .. } => self.share.record(worker, n),
+            _ => self.share.sample(n),
+        }
+    }
+
+    /// Reads batch `k` on its worker, which holds back what a shuffle buffer holds back.
+    fn read(
+        &self,
+        worker: &mut Worker,
+        held: &mut Option<Held>,
+        k: u64,
+    ) -> Result<Batch, LoadError> {
+        let ((owner, _), numbers) = (self.owner(k), self.numbers(k));
+        let wanted = numbers.end - numbers.start;
+        let read = held.as_ref().map_or(numbers.clone(), |held| held.to_read(&numbers));
+        let count = read.end - read.start;
+        let batch = worker.read_batch(self.turn(k), count, read.map(|n| self.sample(owner, n)))?;
+        Ok(match held {
+            None => batch,
+            Some(held) => {
+                Batch { samples: wanted, sample_bytes: held.pass(worker.sizes(), wanted), ..batch }
+            }
+        })
+    }
+}
+
+/// What a worker that streams files holds back to shuffle it.
+struct Held {
+    sizes: ShuffleBuffer<u64>,
+    /// Samples that the buffer keeps while there are more to read.
+    kept: u64,
+    /// Samples that were read so far, and all of the worker.
+    read: u64,
+    all: u64,
+}
+
+impl Held {
+    /// Of `worker`, if there is a buffer.
+    fn new(dealt: &Dealt<'_>, worker: u64) -> Option<Self> {
+        let (share, size) = (&dealt.share, dealt.config.shuffle?);
+        let seed = share.seed.wrapping_add(share.rank * dealt.workers() + worker);
+        Some(Self {
+            sizes: ShuffleBuffer::new(size as usize, seed),
+            kept: size.max(1) - 1,
+            read: 0,
+            all: share.dealing.worker_samples(share.rank, worker),
+        })
+    }
+
+    /// What must be read before the buffer gives the samples out that go by these numbers.
+    fn to_read(&self, given: &Range<u64>) -> Range<u64> {
+        self.read..(given.end + self.kept).min(self.all)
+    }
+
+    /// Takes in samples of these sizes and gives `wanted` out; their bytes.
+    fn pass(&mut self, sizes: &[u64], wanted: u64) -> u64 {
+        self.read += sizes.len() as u64;
+        let mut given: Vec<u64> = sizes.iter().filter_map(|&size| self.sizes.pass(size)).collect();
+        while (given.len() as u64) < wanted {
+            given.extend(self.sizes.drain_one());
+        }
+        given.iter().sum()
     }
 }
 
@@ -168,8 +294,17 @@ struct TorchBatches<'a, 'env> {
 }
 
 enum Supply<'a, 'env> {
-    Inline { worker: &'a mut Worker, dealt: Dealt<'env> },
-    Workers { queue: &'a Monitor<Queue>, workers: &'a [Watched] },
+    Inline {
+        worker: &'a mut Worker,
+        dealt: Dealt<'env>,
+        held: Option<Held>,
+    },
+    Workers {
+        queue: &'a Monitor<Queue>,
+        workers: &'a [Watched],
+        dealt: Dealt<'env>,
+        receiver: &'a mut Receiver,
+    },
 }
 
 impl Batches for TorchBatches<'_, '_> {
@@ -181,27 +316,36 @@ impl Batches for TorchBatches<'_, '_> {
         self.next += 1;
         let begin = self.clock.now();
         match &mut self.source {
-            Supply::Inline { worker, dealt } => {
-                let read = worker.read_batch(dealt.turn(k), dealt.places(k))?;
+            Supply::Inline { worker, dealt, held } => {
+                let read = dealt.read(worker, held, k)?;
                 let total_ns = self.clock.now() - begin;
-                Ok(Some(read.deliver(Wait::split(total_ns, read.storage_ns, read.busy_ns))))
+                Ok(Some(read.deliver(Wait::split(total_ns, read.spent))))
             }
-            Supply::Workers { queue, workers } => {
+            Supply::Workers { queue, workers, dealt, receiver } => {
+                let mut framework_ns = 0;
+                if queue.with(|queue| !queue.is_open) {
+                    framework_ns = receiver.start(self.share.epoch, workers.len() as u64);
+                    queue.update(|queue| queue.is_open = true);
+                }
+                let begin = begin + framework_ns;
                 // What the worker did before the consumer came is not part of the wait.
-                let spent = spent_on(workers, k, begin);
+                let spent = spent_on(workers, dealt.owner(k), begin);
                 let (read, later) = queue.wait_for(|queue| queue.take(k));
                 let end = self.clock.now();
+                let mut read = read?;
+                let (place, size) = ((self.share.epoch, k), (read.samples, read.sample_bytes));
+                framework_ns += receiver.receive(place, size, read.held.take());
+                // Only now is a worker told to read another one.
                 queue.update(|queue| queue.taken += 1);
-                let read = read?;
                 let behind = later.map_or(0, |ready| end.saturating_sub(ready.max(begin)));
-                let wait = if read.ready_ns <= begin {
-                    Wait::split(end - begin, 0, 0)
-                } else {
-                    let storage_ns = read.storage_ns.saturating_sub(spent.storage_ns);
-                    let busy_ns = read.busy_ns.saturating_sub(spent.busy_ns);
-                    Wait::split(end - begin, storage_ns, busy_ns)
+                let work = match read.ready_ns <= begin {
+                    true => Spent::default(),
+                    false => read.spent.since(&spent),
                 };
-                Ok(Some(read.deliver(Wait { behind_ns: behind.min(end - begin), ..wait })))
+                let mut wait = Wait::split(end - begin, work);
+                wait.behind_ns = behind.min(end - begin);
+                wait.framework_ns += framework_ns;
+                Ok(Some(read.deliver(wait)))
             }
         }
     }
@@ -209,19 +353,14 @@ impl Batches for TorchBatches<'_, '_> {
 
 impl Worker {
     /// Reads its batches as the queue lets it, until the last, a failure or the queue's end.
-    fn read_batches(
-        &mut self,
-        queue: &Monitor<Queue>,
-        dealt: Dealt<'_>,
-        batches: impl Iterator<Item = u64>,
-    ) {
-        for k in batches {
+    fn read_batches(&mut self, queue: &Monitor<Queue>, dealt: Dealt<'_>, number: u64) {
+        let mut held = Held::new(&dealt, number);
+        for k in dealt.batches_of(number) {
             if !queue.wait_for(|queue| queue.may_start(k)) {
                 return;
             }
             // A panic must reach the consumer, which would wait for ever otherwise.
-            let (turn, places) = (dealt.turn(k), dealt.places(k));
-            let finished = catch_unwind(AssertUnwindSafe(|| self.read_batch(turn, places)))
+            let finished = catch_unwind(AssertUnwindSafe(|| dealt.read(self, &mut held, k)))
                 .unwrap_or(Err(LoadError::Panicked { batch: k }));
             let failed = finished.is_err();
             queue.update(|queue| queue.put(k, finished));
@@ -232,12 +371,10 @@ impl Worker {
     }
 }
 
-/// What batch `k` has cost its worker up to `now`; nothing if it is not the one at work.
-fn spent_on(workers: &[Watched], k: u64, now: u64) -> Spent {
-    let count = workers.len() as u64;
-    let worker = &workers[(k % count) as usize];
-    let spent = worker.snapshot(now);
-    if spent.batch_no == k / count + 1 { spent } else { Spent::default() }
+/// What its batch number `turn` has cost a worker up to `now`; nothing if it is not the one at work.
+fn spent_on(workers: &[Watched], (worker, turn): (u64, u64), now: u64) -> Spent {
+    let spent = workers[worker as usize].snapshot(now);
+    if spent.batch_no == turn + 1 { spent } else { Spent::default() }
 }
 
 impl Drop for TorchBatches<'_, '_> {
@@ -251,13 +388,16 @@ impl Drop for TorchBatches<'_, '_> {
 /// Batches that workers have finished and the consumer has not taken.
 struct Queue {
     taken: u64,
+    /// Whether the workers have been started.
+    is_open: bool,
     closed: bool,
     slots: Vec<Option<Result<Batch, LoadError>>>,
 }
 
 impl Queue {
     fn new(outstanding: u64) -> Self {
-        Self { taken: 0, closed: false, slots: (0..outstanding).map(|_| None).collect() }
+        let slots = (0..outstanding).map(|_| None).collect();
+        Self { taken: 0, is_open: true, closed: false, slots }
     }
 
     fn slot(&self, k: u64) -> usize {
@@ -269,7 +409,7 @@ impl Queue {
         if self.closed {
             return Some(false);
         }
-        (k < self.taken + self.slots.len() as u64).then_some(true)
+        (self.is_open && k < self.taken + self.slots.len() as u64).then_some(true)
     }
 
     fn put(&mut self, k: u64, batch: Result<Batch, LoadError>) {

@@ -6,14 +6,18 @@ use std::sync::atomic::Ordering;
 
 use feedline_clock::Clock;
 use feedline_formats::{Piece, Scratch};
-use feedline_store::{AlignedBuf, BLOCK_BYTES, DIRECT_READ_BYTES, Meter, Metered, Progress, Store};
+use feedline_store::{
+    AlignedBuf, BLOCK_BYTES, DIRECT_READ_BYTES, Meter, Metered, Progress, Spent, Store,
+};
 
+use crate::SampleId;
 use crate::batch::{Delivered, Wait};
+use crate::cost::{Gauge, Held};
 use crate::data_set::{DataSet, KeptFor, LoadError, Preprocess, ReadModel};
 use crate::deep::Deep;
 use crate::handles::Handles;
+use crate::interpreter::{Interpreter, Role};
 use crate::spans::{PREPROCESS, Turn};
-use crate::{EpochOrder, SampleId};
 
 /// Room for one piece of a sample, or for what a format must see at once to find it.
 const SCRATCH_BYTES: usize = DIRECT_READ_BYTES;
@@ -22,30 +26,22 @@ const SCRATCH_BYTES: usize = DIRECT_READ_BYTES;
 const SPARE_BYTES: usize = 4 * BLOCK_BYTES;
 
 /// A batch that was read, and what that took.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) samples: u64,
     pub(crate) sample_bytes: u64,
-    /// Time in storage calls.
-    pub(crate) storage_ns: u64,
-    /// All the time from its begin to its end.
-    pub(crate) busy_ns: u64,
+    /// What it took its worker.
+    pub(crate) spent: Spent,
     /// When it was complete.
     pub(crate) ready_ns: u64,
+    /// The memory that it takes until the consumer drops it, where that is emulated.
+    pub(crate) held: Option<Held>,
 }
 
 impl Batch {
     pub(crate) fn deliver(&self, wait: Wait) -> Delivered {
         Delivered { wait, samples: self.samples, sample_bytes: self.sample_bytes }
     }
-}
-
-/// The samples of a batch: so many places from the first on.
-#[derive(Clone, Copy)]
-pub(crate) struct Places<'a> {
-    pub(crate) order: &'a EpochOrder,
-    pub(crate) first: u64,
-    pub(crate) count: u64,
 }
 
 pub(crate) struct Worker {
@@ -55,10 +51,13 @@ pub(crate) struct Worker {
     store: Metered<Arc<dyn Store>>,
     progress: Arc<Progress>,
     meter: Meter,
+    interpreter: Interpreter,
     handles: Handles,
     deep: Option<Deep>,
     scratch: Scratch,
     key: String,
+    /// Bytes of each sample of the last batch; a deep reader knows only their sum.
+    sizes: Vec<u64>,
 }
 
 /// What all of them asked of the store so far.
@@ -69,25 +68,27 @@ pub(crate) fn meter_of(workers: &mut [Worker]) -> Meter {
 }
 
 impl Worker {
-    pub(crate) fn new(clock: &Clock, data: DataSet, preprocess: Preprocess) -> Self {
+    pub(crate) fn new(clock: &Clock, data: DataSet, role: Role, preprocess: Preprocess) -> Self {
         let store = Metered::new(Arc::clone(&data.store), clock.clone());
         let piece = data.store.read_bytes();
         let deep = match data.reading.model {
-            ReadModel::Framework => None,
+            ReadModel::Framework | ReadModel::Native => None,
             ReadModel::Deep { depth } => Some(Deep::new(depth, &store)),
         };
         Self {
             clock: clock.clone(),
             preprocess,
             progress: store.progress(),
+            interpreter: Interpreter::new(clock, &data, role, store.progress()),
             store,
             meter: Meter::default(),
-            handles: Handles::new(Arc::clone(&data.format), data.reading.kept_files),
+            handles: Handles::new(&data),
             deep,
             scratch: Scratch::with_memory(SCRATCH_BYTES.max(piece) + SPARE_BYTES, |len| {
                 Piece::of(AlignedBuf::new(len))
             }),
             key: String::new(),
+            sizes: Vec::new(),
             data,
         }
     }
@@ -99,6 +100,20 @@ impl Worker {
             self.meter.merge(&deep.take_meter());
         }
         &self.meter
+    }
+
+    /// Counts the memory of its batches in `gauge`.
+    pub(crate) fn gauge_with(&mut self, gauge: &Arc<Gauge>) {
+        self.interpreter.gauge_with(gauge);
+    }
+
+    /// Its process is new, as far as the framework has processes.
+    pub(crate) fn set_batch(&mut self, samples: u64) {
+        self.interpreter.set_batch(samples);
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.interpreter.restart();
     }
 
     pub(crate) fn progress(&self) -> Arc<Progress> {
@@ -113,20 +128,25 @@ impl Worker {
         }
     }
 
-    /// Reads a batch, the samples of `places`.
+    /// Reads a batch of `count` samples.
     pub(crate) fn read_batch(
         &mut self,
         turn: Turn,
-        places: Places<'_>,
+        count: u64,
+        samples: impl Iterator<Item = SampleId>,
     ) -> Result<Batch, LoadError> {
-        let samples = (places.first..places.first + places.count).map(|p| places.order.sample(p));
         let mut span = turn.batch();
-        let read = self.read_all(turn, places.count, samples);
+        let read = self.read_all(turn, count, samples);
         match &read {
             Ok(batch) => span.tags.size = Some(batch.sample_bytes),
             Err(_) => span.cancel(),
         }
         read
+    }
+
+    /// Bytes of each sample of the last batch, in order.
+    pub(crate) fn sizes(&self) -> &[u64] {
+        &self.sizes
     }
 
     /// Reads one sample of a batch as a batch of its own.
@@ -141,23 +161,24 @@ impl Worker {
         samples: impl Iterator<Item = SampleId>,
     ) -> Result<Batch, LoadError> {
         self.progress.begin_batch(self.clock.now());
+        self.interpreter.begin(turn);
         let read = match self.deep.is_some() {
             true => self.move_bytes(turn, samples),
             false => self.read_samples(turn, samples),
         };
         match read {
-            Ok(sample_bytes) => Ok(self.finish(count, sample_bytes)),
+            Ok(sample_bytes) => Ok(self.finish(turn, count, sample_bytes)),
             // A store that is asked to stop gives up what it is doing.
             Err(error) => Err(self.check_stop().err().unwrap_or(error)),
         }
     }
 
-    fn finish(&mut self, samples: u64, sample_bytes: u64) -> Batch {
+    fn finish(&mut self, turn: Turn, samples: u64, sample_bytes: u64) -> Batch {
+        let held = self.interpreter.end(turn, samples, sample_bytes);
         let ready_ns = self.clock.now();
         self.progress.end_batch(ready_ns);
         let spent = self.progress.snapshot(ready_ns);
-        let (storage_ns, busy_ns) = (spent.storage_ns, spent.busy_ns);
-        Batch { samples, sample_bytes, storage_ns, busy_ns, ready_ns }
+        Batch { samples, sample_bytes, spent, ready_ns, held }
     }
 
     fn read_samples(
@@ -166,6 +187,7 @@ impl Worker {
         samples: impl Iterator<Item = SampleId>,
     ) -> Result<u64, LoadError> {
         let mut bytes = 0;
+        self.sizes.clear();
         for sample in samples {
             self.check_stop()?;
             let mut item = turn.item(sample);
@@ -179,8 +201,10 @@ impl Worker {
                     return Err(LoadError::Sample { file, index: sample.index, source });
                 }
             };
+            self.interpreter.sample(turn, size);
             self.pause(turn);
             item.tags.size = Some(size);
+            self.sizes.push(size);
             bytes += size;
         }
         Ok(bytes)

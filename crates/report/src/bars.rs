@@ -12,15 +12,21 @@ const LEAST_SHARE: f64 = 0.0005;
 
 /// One line a part, with its share and its time on each of `ranks`.
 pub(crate) fn lines(split: &Split, ranks: u32, style: Style) -> Vec<String> {
-    let parts = [
+    let mut parts = vec![
         ("compute", split.compute_ns, Ink::DimGreen),
         ("storage", split.storage_ns, Ink::DimRed),
         ("decode", split.decode_ns, Ink::DimYellow),
+        ("framework", split.framework_ns, Ink::DimCyan),
         ("workers", split.worker_ns, Ink::DimMagenta),
         ("peers", split.peers_ns, Ink::DimBlue),
     ];
+    if split.framework_ns == 0 {
+        // It is not burnt; the screen says why.
+        parts.retain(|(name, ..)| *name != "framework");
+    }
     let total = split.total_ns().max(1) as f64;
-    let times = parts.map(|(_, ns, _)| units::duration(ns as f64 / 1e9 / f64::from(ranks.max(1))));
+    let time = |ns: u64| units::duration(ns as f64 / 1e9 / f64::from(ranks.max(1)));
+    let times: Vec<_> = parts.iter().map(|(_, ns, _)| time(*ns)).collect();
     let time_columns = times.iter().map(|time| time.chars().count()).max().unwrap_or(0);
     let line = |((name, ns, ink), time): ((&str, u64, Ink), &String)| {
         let share = ns as f64 / total;

@@ -1,8 +1,9 @@
 //! What `feedline ceiling` found, on one screen.
 
-use feedline_bench::{ACCELERATORS_MAX, Bound, Ceiling, Probe, Rate};
+use feedline_bench::{ACCELERATORS_MAX, Bound, Ceiling, FrameworkCeiling, Probe, Rate};
 use feedline_workload::Workload;
 
+use crate::screen::reader_name;
 use crate::style::{Ink, Style};
 use crate::units;
 use crate::wrap::{hanging, joined, labelled};
@@ -10,30 +11,31 @@ use crate::wrap::{hanging, joined, labelled};
 /// The answer first, then what it rests on.
 pub fn ceiling(name: &str, workload: &Workload, found: &Ceiling, style: Style) -> String {
     let columns = style.columns();
-    let (word, text) = headline(name, found);
+    let reader = reader_name(workload.reader.data_loader);
+    let (word, text) = match &found.framework {
+        Some(framework) => framework_headline(name, found, framework, reader),
+        None => headline(name, found),
+    };
     let mut lines = hanging("", "  ", &text, columns);
     lines[0] = lines[0].replacen(&word, &style.paint(Ink::Bold, &word), 1);
     lines.push(String::new());
     let mut rows = vec![
         ("workload", described(workload)),
         (
-            "client",
+            "native",
             format!(
-                "{} on {}",
+                "{} with Feedline's own reader on {}",
                 rate(found.client),
                 units::counted(u64::from(found.cpus), "processor")
             ),
         ),
         ("one alone", alone(found)),
         ("tried", found.probes.iter().map(probe).collect::<Vec<_>>().join("; ")),
-        (
-            "meaning",
-            "files came out of memory, nothing was read: finding, copying, checking and decoding \
-             samples is all that was done. A run that feeds fewer accelerators is held back by its \
-             storage, one that feeds as many by this client"
-                .to_owned(),
-        ),
+        ("meaning", meaning(found, reader)),
     ];
+    if let Some(framework) = &found.framework {
+        rows.insert(1, ("framework", framework_row(framework)));
+    }
     let asked = workload.dataset.num_samples_per_file;
     if found.samples_per_file < asked {
         let (used, asked) = (units::count(found.samples_per_file), units::count(asked));
@@ -44,16 +46,82 @@ pub fn ceiling(name: &str, workload: &Workload, found: &Ceiling, style: Style) -
     joined(&lines)
 }
 
+/// The same for a workload whose framework costs something: its reader first, then our own.
+fn framework_headline(
+    name: &str,
+    found: &Ceiling,
+    framework: &FrameworkCeiling,
+    reader: &str,
+) -> (String, String) {
+    let word = match framework.accelerators {
+        0 => "NO accelerator".to_owned(),
+        count => units::counted(u64::from(count), "accelerator"),
+    };
+    let more = if framework.accelerators >= ACCELERATORS_MAX { " and more" } else { "" };
+    let target = units::round_percent(found.target_percent);
+    let estimate = match framework.is_estimate() {
+        true => " by an estimate; measure it: feedline calibrate",
+        false => ", however fast its storage is",
+    };
+    let native = match (found.accelerators, found.bound) {
+        (0, _) => "Feedline's own reader feeds none".to_owned(),
+        (count, Bound::NotReached) => format!("Feedline's own reader feeds {count} and more"),
+        (count, _) => format!("Feedline's own reader feeds {count}"),
+    };
+    let text = format!(
+        "{word} of {name}{more} can be fed with {reader} by this client ({target} busy){estimate}. \
+         {native}"
+    );
+    (word, text)
+}
+
+fn framework_row(framework: &FrameworkCeiling) -> String {
+    let rate = match framework.samples_per_s.is_finite() {
+        true => format!("{} samples/s", units::number(framework.samples_per_s)),
+        false => "no time at all".to_owned(),
+    };
+    let tried = match framework.probes.as_slice() {
+        [] => "estimated by figures of another machine".to_owned(),
+        probes => {
+            format!("tried {}", probes.iter().map(probe).collect::<Vec<_>>().join("; "))
+        }
+    };
+    format!(
+        "{rate}, {} of CPU time per sample ({}); {tried}",
+        units::duration(framework.per_sample_ns as f64 / 1e9),
+        framework.source
+    )
+}
+
+/// What may be concluded for a run, and what may not.
+fn meaning(found: &Ceiling, reader: &str) -> String {
+    let done = "files came out of memory, nothing was read: finding, copying, checking and decoding \
+                samples is all that was done";
+    match &found.framework {
+        Some(framework) => format!(
+            "{done}. A training with {reader} that feeds {} is held back by Python and not by its \
+             storage; only one that feeds fewer is held back by storage. The same holds for a run \
+             with Feedline's own reader and {}",
+            framework.accelerators, found.accelerators
+        ),
+        None => format!(
+            "{done}. A run with this reader that feeds fewer accelerators is held back by its \
+             storage, one that feeds as many by this client. What a framework in Python would \
+             cost is not in it"
+        ),
+    }
+}
+
 /// The word in bold and the whole sentence.
 fn headline(name: &str, found: &Ceiling) -> (String, String) {
     let count = units::counted(u64::from(found.accelerators), "accelerator");
     let target = units::round_percent(found.target_percent);
     match found.bound {
-        Bound::Client if found.accelerators > 0 => {
+        Bound::Client | Bound::Framework if found.accelerators > 0 => {
             let text = format!("{count} of {name} can be fed by this client ({target} busy)");
             (count, text)
         }
-        Bound::Client => {
+        Bound::Client | Bound::Framework => {
             let word = "NO accelerator".to_owned();
             let text = format!(
                 "{word} of {name} can be fed by this client ({target} busy), however fast its \
@@ -132,6 +200,7 @@ mod tests {
                 Probe { accelerators: 8, au_percent: 85.5 },
             ],
             cpus: 2,
+            framework: None,
             samples_per_file: 1,
         }
     }
@@ -151,7 +220,10 @@ mod tests {
             "workload    tfrecord samples, batch 1, 350 ms computed a batch, loader tensorflow, \
              4 readers"
         );
-        assert_eq!(lines[3], "client      150 samples/s, 22.0 GB/s on 2 processors");
+        assert_eq!(
+            lines[3],
+            "native      150 samples/s, 22.0 GB/s with Feedline's own reader on 2 processors"
+        );
         assert_eq!(
             lines[4],
             "one alone   50.0 samples/s, 7.30 GB/s: 2.5 times the 20.0 samples/s that an \
@@ -177,5 +249,49 @@ mod tests {
         );
         let many = Ceiling { accelerators: 256, bound: Bound::NotReached, ..found() };
         assert!(first(&many).starts_with("256 accelerators of x and more can be fed"));
+    }
+
+    #[test]
+    fn storage_is_not_blamed_for_what_python_cannot_do() {
+        let mut framework = FrameworkCeiling {
+            accelerators: 0,
+            samples_per_s: 7.9,
+            per_sample_ns: 230_000_000,
+            source: "Python 3.11.7".into(),
+            probes: vec![Probe { accelerators: 1, au_percent: 35.8 }],
+        };
+        let text = |framework: &FrameworkCeiling| {
+            let bound = Bound::Framework;
+            let found = Ceiling { bound, framework: Some(framework.clone()), ..found() };
+            let mut workload = Workload::default();
+            workload.reader.data_loader = feedline_workload::DataLoader::Pytorch;
+            ceiling("unet3d", &workload, &found, Style { width: 200, color: false })
+        };
+        let measured = text(&framework);
+        let lines: Vec<&str> = measured.lines().collect();
+        assert_eq!(
+            lines[..2].join(" ").split_whitespace().collect::<Vec<_>>().join(" "),
+            "NO accelerator of unet3d can be fed with PyTorch's reader by this client (90 % busy), \
+             however fast its storage is. Feedline's own reader feeds 7"
+        );
+        let flat = measured.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            flat.contains(
+                "framework 7.90 samples/s, 230 ms of CPU time per sample (Python 3.11.7); tried 1 \
+                 busy 35.8 %"
+            ),
+            "{flat}"
+        );
+        assert!(flat.contains("is held back by Python and not by its storage"), "{flat}");
+        framework.probes.clear();
+        framework.accelerators = 1;
+        let flat = text(&framework).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            flat.starts_with(
+                "1 accelerator of unet3d can be fed with PyTorch's reader by this client (90 % \
+                 busy) by an estimate; measure it: feedline calibrate. Feedline's own reader feeds 7"
+            ),
+            "{flat}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The first line of the last screen: the verdict.
 
-use feedline_bench::{Generated, Transfers, Verdict};
+use feedline_bench::{Cause, Generated, Transfers, Verdict};
 
 use crate::shown::Shown;
 use crate::style::{Ink, Style};
@@ -30,7 +30,16 @@ fn headline(shown: &Shown<'_>) -> Headline {
         }
         Verdict::Starved { au_percent, target_percent, by, .. } => {
             let au = units::percent_below(au_percent, target_percent);
-            let rest = format!(" by {}{}", by.as_str(), busy(au, target_percent));
+            let rest = match (by, shown.report.per_sample) {
+                (Cause::Framework, Some(each)) => format!(
+                    " by the framework: Python takes {} per sample, storage {}; accelerators were \
+                     busy {au} of the time, {} wanted",
+                    units::duration(each.framework_s),
+                    units::duration(each.storage_s),
+                    units::round_percent(target_percent)
+                ),
+                _ => format!(" by {}{}", by.as_str(), busy(au, target_percent)),
+            };
             ("STARVED", Ink::BoldRed, rest)
         }
         Verdict::Unpaced => {

@@ -14,6 +14,7 @@ mod wrap;
 
 mod bars;
 mod headline;
+mod samples;
 mod shown;
 
 pub mod screen;
@@ -22,6 +23,7 @@ pub mod analysis;
 pub mod definitions;
 pub mod html;
 
+pub mod calibration;
 pub mod ceiling;
 pub mod checkpoint_plan;
 pub mod diff;

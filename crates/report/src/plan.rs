@@ -1,10 +1,13 @@
 //! What a run would do, for `--dry-run`.
 
 use feedline_bench::{
-    CheckpointPlan, NameRule, PhasePlan, Plan, SampleSizes, Semantics, sample_order,
+    CheckpointPlan, DLIO_MAIN, FrameworkPlan, NameRule, PhasePlan, Plan, ReadPlan, SampleSizes,
+    Semantics, sample_order,
 };
-use feedline_workload::{Format, IoEngine, ReadModel, ReadType, SaveMode, Workload};
+use feedline_workload::{Format, IoEngine, ReadType, SaveMode, Workload};
 
+use crate::samples;
+use crate::screen::held;
 use crate::style::{Ink, Style};
 use crate::units;
 use crate::wrap::{hanging, joined, labelled};
@@ -30,9 +33,10 @@ pub fn plan(plan: &Plan, workload: &Workload, style: Style) -> String {
         let course = Course::new(phase, workload);
         rows.push(("train", training(plan, phase, workload, &course)));
         rows.push(("reading", reading(plan, workload)));
+        rows.extend(framework(plan).map(|text| ("framework", text)));
         rows.push(("each epoch", epoch(plan, phase, &sizes)));
         if let Some(phase) = &plan.eval {
-            rows.push(("evaluate", evaluation(plan, phase, &sizes, course.evaluations(workload))));
+            rows.push(("evaluate", evaluation(phase, &sizes, course.evaluations(workload))));
         }
         if workload.workflow.checkpoint {
             rows.push(("checkpoints", checkpoints(plan, workload, &course)));
@@ -165,13 +169,13 @@ fn training(plan: &Plan, phase: &PhasePlan, workload: &Workload, course: &Course
         format!("{} in {epochs}", units::counted(course.steps, "step"))
     };
     let semantics = match plan.semantics {
-        Semantics::Feedline => "",
-        Semantics::Dlio => ", semantics of DLIO",
+        Semantics::Feedline => String::new(),
+        Semantics::Dlio => format!(", semantics of DLIO {DLIO_MAIN}"),
     };
     format!(
         "{}, {steps}, batch {}, {} each{semantics}",
         units::counted(u64::from(plan.ranks), "accelerator"),
-        units::count(phase.batch),
+        units::count(phase.dealing.batch),
         units::counted(u64::from(workload.reader.read_threads), "reader thread"),
     )
 }
@@ -184,13 +188,7 @@ fn reading(plan: &Plan, workload: &Workload) -> String {
         IoEngine::IoUring => "io_uring",
         IoEngine::Sync | IoEngine::Auto => "pread",
     };
-    let depth = u64::from(workload.reader.queue_depth);
-    let model = match workload.reader.read_model {
-        ReadModel::Framework => "framework model".to_owned(),
-        ReadModel::Deep => {
-            format!("deep model ({} in flight a reader, nothing decoded)", units::count(depth))
-        }
-    };
+    let model = read_model(read);
     let way = match read.direct {
         _ if workload.data_root().is_url() => "requests over HTTP".to_owned(),
         true => format!("{calls} past the page cache"),
@@ -203,34 +201,57 @@ fn reading(plan: &Plan, workload: &Workload) -> String {
     format!("{} loader, {model}{kept}, {way}", read.loader)
 }
 
+/// The read model in words, with what tells it from others.
+pub(crate) fn read_model(read: &ReadPlan) -> String {
+    if let Some(depth) = read.queue_depth() {
+        let depth = units::count(depth as u64);
+        return format!("deep model ({depth} in flight per reader, nothing decoded)");
+    }
+    match read.calls {
+        Some(calls) => {
+            let python = calls.python().map_or(String::new(), |python| format!(" on {python}"));
+            format!("framework model (the calls of {}{python})", calls.library)
+        }
+        None => format!("{} model", read.model()),
+    }
+}
+
+/// What is done about the framework's own cost.
+fn framework(plan: &Plan) -> Option<String> {
+    match &plan.framework {
+        FrameworkPlan::Ignored => None,
+        FrameworkPlan::Burnt(burnt) => Some(format!(
+            "{} of CPU time per sample are burnt in its place ({}){}",
+            units::duration(burnt.per_sample_ns as f64 / 1e9),
+            burnt.source,
+            held(burnt.held_bytes)
+        )),
+        FrameworkPlan::LeftOut(left_out) => {
+            Some(format!("left out, {}; measure it: feedline calibrate", left_out.why))
+        }
+    }
+}
+
 fn epoch(plan: &Plan, phase: &PhasePlan, sizes: &SetSizes) -> String {
-    let samples = read_samples(plan, phase);
     let mean_bytes = sizes.train_bytes / sizes.train_samples as f64;
     format!(
-        "{} of {}, {}, {} order",
-        units::count(samples),
-        units::counted(sizes.train_samples, "sample"),
-        units::bytes(samples as f64 * mean_bytes),
-        sample_order(plan)
+        "{}, {}, {} order, `{}` sharding",
+        samples::read(phase),
+        units::bytes(phase.tally().read as f64 * mean_bytes),
+        sample_order(plan),
+        phase.sharding
     )
 }
 
-fn evaluation(plan: &Plan, phase: &PhasePlan, sizes: &SetSizes, times: u64) -> String {
-    let samples = read_samples(plan, phase);
+fn evaluation(phase: &PhasePlan, sizes: &SetSizes, times: u64) -> String {
     let mean_bytes = sizes.eval_bytes / sizes.eval_samples as f64;
     format!(
-        "{}, each of {}, {} of {}, {}",
+        "{}, each of {}, {}, {}",
         units::counted(times, "evaluation"),
         units::counted(phase.steps, "step"),
-        units::count(samples),
-        units::counted(sizes.eval_samples, "sample"),
-        units::bytes(samples as f64 * mean_bytes)
+        samples::read(phase),
+        units::bytes(phase.tally().read as f64 * mean_bytes)
     )
-}
-
-/// Samples of one pass on all ranks.
-fn read_samples(plan: &Plan, phase: &PhasePlan) -> u64 {
-    phase.steps * phase.batch * u64::from(plan.ranks)
 }
 
 fn checkpoints(plan: &Plan, workload: &Workload, course: &Course) -> String {

@@ -4,13 +4,15 @@
 //! warnings, which are all in `summary.json`.
 
 use feedline_bench::{
-    MANIFEST_NAME, Outcome, Report, Semantics, Series, Summary, Transfer, Transfers, Verdict,
+    DLIO_MAIN, FrameworkPlan, MANIFEST_NAME, Outcome, Report, Semantics, Series, Summary, Transfer,
+    Transfers, Verdict,
 };
+use feedline_workload::DataLoader;
 
 use crate::shown::Shown;
 use crate::style::Style;
 use crate::wrap::{item, joined, labelled};
-use crate::{bars, headline, units};
+use crate::{bars, headline, plan, samples, units};
 
 #[cfg(test)]
 mod tests;
@@ -41,6 +43,7 @@ pub fn render(shown: &Shown<'_>, style: Style) -> String {
         headline::lines(shown, style),
         block(vec![
             Some(("workload", workload(shown))),
+            uneven(shown),
             utilisation(shown),
             throughput(shown),
             evaluation(shown),
@@ -49,6 +52,8 @@ pub fn render(shown: &Shown<'_>, style: Style) -> String {
         time_split(shown, style),
         block(vec![
             storage(shown),
+            reading(shown),
+            framework(shown),
             altered(shown),
             page_cache(shown),
             generated(shown),
@@ -78,7 +83,7 @@ fn workload(shown: &Shown<'_>) -> String {
             // The last epoch was cut short, by a stop or by `train.max_steps`.
             format!("{} in {done}", units::counted(steps, "step"))
         });
-        parts.push(format!("batch {}", units::count(phase.batch)));
+        parts.push(format!("batch {}", units::count(phase.dealing.batch)));
     }
     if shown.trained() || shown.generated.is_some() {
         let noun = format!("{} file", plan.train_files.extension);
@@ -90,10 +95,16 @@ fn workload(shown: &Shown<'_>) -> String {
         parts.push(format!("{} for evaluation", units::count(plan.eval_files.total)));
     }
     if plan.semantics == Semantics::Dlio {
-        parts.push("semantics of DLIO".into());
+        parts.push(format!("semantics of DLIO {DLIO_MAIN}"));
     }
     let quick = if report.quick { "; --quick: not comparable with other results" } else { "" };
     format!("{}: {}{quick}", report.workload, parts.join(", "))
+}
+
+/// Which samples an epoch leaves out or reads twice, if it does.
+fn uneven(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    shown.summary.train.as_ref()?;
+    Some(("samples", samples::uneven(shown.plan.train.as_ref()?)?))
 }
 
 fn utilisation(shown: &Shown<'_>) -> Option<(&'static str, String)> {
@@ -199,6 +210,58 @@ fn storage(shown: &Shown<'_>) -> Option<(&'static str, String)> {
     shown.trained().then(|| ("storage", format!("{reads}; {opens}{asked}")))
 }
 
+/// The read model, and the sizes that its reads asked for.
+fn reading(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let asked = shown.storage.asked.map_or(String::new(), |asked| {
+        let [least, median, most] = [asked.least, asked.median, asked.most].map(units::count);
+        match asked.least == asked.most {
+            true => format!(": {most} bytes asked per read"),
+            false => format!(": {least} to {most} bytes asked per read, median {median}"),
+        }
+    });
+    let model = plan::read_model(&shown.plan.reading);
+    shown.trained().then(|| ("reading", format!("{model}{asked}")))
+}
+
+/// What was done about the framework's own cost.
+fn framework(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let text = match &shown.plan.framework {
+        _ if !shown.trained() => return None,
+        FrameworkPlan::Ignored => return None,
+        FrameworkPlan::Burnt(burnt) => format!(
+            "{} of CPU time per sample burnt in its place ({}){}",
+            units::duration(burnt.per_sample_ns as f64 / 1e9),
+            burnt.source,
+            held(burnt.held_bytes)
+        ),
+        FrameworkPlan::LeftOut(left_out) => {
+            let expected = shown.report.forecast_au_percent.map(|au| {
+                let reader = reader_name(shown.plan.reading.loader);
+                format!("with {reader} this client would reach about {au:.0} %; ")
+            });
+            let (why, expected) = (&left_out.why, expected.unwrap_or_default());
+            format!("not in these numbers, {why}; {expected}measure it: feedline calibrate")
+        }
+    };
+    Some(("framework", text))
+}
+
+/// Memory of batches that are read ahead.
+pub(crate) fn held(bytes: u64) -> String {
+    match bytes {
+        0 => String::new(),
+        bytes => format!("; batches hold up to {} per rank", units::bytes(bytes as f64)),
+    }
+}
+
+/// The framework's reader, by its loader.
+pub(crate) fn reader_name(loader: DataLoader) -> &'static str {
+    match loader {
+        DataLoader::Tensorflow => "TensorFlow's reader",
+        _ => "PyTorch's reader",
+    }
+}
+
 fn altered(shown: &Shown<'_>) -> Option<(&'static str, String)> {
     let altered = &shown.report.altered;
     let text = || format!("storage {}: not comparable with other results", altered.described());
@@ -215,9 +278,9 @@ fn page_cache(shown: &Shown<'_>) -> Option<(&'static str, String)> {
         shares if shares.iter().all(Option::is_none) => {
             "n/a: the system does not tell what it holds".to_owned()
         }
-        [only] => format!("held {} of the data before the epoch", percent(only)),
+        [only] => format!("held {} of what the epoch opened", percent(only)),
         [first, .., last] => format!(
-            "held {} of the data before epoch 1, {} before epoch {}",
+            "held {} of what epoch 1 opened, {} of what epoch {} opened",
             percent(first),
             percent(last),
             units::count(shares.len() as u64)

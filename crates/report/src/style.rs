@@ -26,6 +26,7 @@ pub(crate) enum Ink {
     DimYellow,
     DimMagenta,
     DimBlue,
+    DimCyan,
 }
 
 impl Ink {
@@ -40,6 +41,7 @@ impl Ink {
             Self::DimYellow => "2;33",
             Self::DimMagenta => "2;35",
             Self::DimBlue => "2;34",
+            Self::DimCyan => "2;36",
         }
     }
 }

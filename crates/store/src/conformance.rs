@@ -122,7 +122,12 @@ fn reads_are_exact(store: &dyn Store) {
             panic!("expected a short read, found {error:?}");
         };
         assert_eq!((at, wanted, there), (offset, len as u64, found));
+        let found = usize::try_from(found).expect("a small object");
+        assert_eq!(object.read_up_to(offset, &mut memory[..len]).expect("read"), found);
+        let start = usize::try_from(offset).expect("an offset of this test").min(bytes.len());
+        assert!(memory[..found] == bytes[start..start + found], "{found} bytes at {offset}");
     }
+    assert!(object.preferred_bytes() > 0);
     store.remove_tree("reads").expect("remove");
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::buffer::is_aligned;
 use crate::partial::Partial;
 use crate::source::{Source, failed};
-use crate::{AlignedBuf, BLOCK_BYTES, Durability, Object, Op, StoreError, Upload};
+use crate::{AlignedBuf, BLOCK_BYTES, Durability, Object, Op, Resident, StoreError, Upload};
 
 const WINDOW_BYTES: usize = 256 * 1024;
 /// Idle windows kept; more than that many readers at once allocate theirs anew.
@@ -105,6 +105,10 @@ impl Object for DirectFile {
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         let found = self.read_some(offset, buf)?;
         self.source.check_full(offset, buf.len(), found)
+    }
+
+    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+        self.source.resident()
     }
 }
 

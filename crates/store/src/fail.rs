@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Durability, FaultSpec, Faults, Object, Op, ReadQueue, Store, StoreError, Upload, When, Wrapper,
+    Durability, FaultSpec, Faults, Object, Op, ReadQueue, Resident, Store, StoreError, Upload,
+    When, Wrapper,
 };
 
 /// Wraps a store so that some operations fail and all others go through.
@@ -77,6 +78,19 @@ impl Object for FailingObject {
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         self.faults.strike(Op::Read, || self.path.clone())?;
         self.inner.read_exact_at(offset, buf)
+    }
+
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+        self.faults.strike(Op::Read, || self.path.clone())?;
+        self.inner.read_up_to(offset, buf)
+    }
+
+    fn preferred_bytes(&self) -> usize {
+        self.inner.preferred_bytes()
+    }
+
+    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+        self.inner.resident()
     }
 }
 

@@ -80,14 +80,18 @@ impl Asked {
         Asked { offset: Some(offset), bytes, ..Asked::new(op, file) }
     }
 
+    /// Whether the call moves bytes.
+    pub(crate) fn moves(&self) -> bool {
+        matches!(self.op, Op::Read | Op::Write)
+    }
+
     /// With what came of it: bytes, or the error.
     pub(crate) fn facts(&self, result: Result<u64, Option<&StoreError>>) -> CallFacts {
-        let moves = matches!(self.op, Op::Read | Op::Write);
         let errno = result.err().flatten().and_then(StoreError::errno).unwrap_or(0);
         CallFacts {
             file: self.file,
             offset: self.offset.and_then(|offset| i64::try_from(offset).ok()),
-            size: moves.then_some(self.bytes),
+            size: self.moves().then_some(self.bytes),
             result: result.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
             errno: u16::try_from(errno).unwrap_or(0),
         }

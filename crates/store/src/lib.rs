@@ -57,7 +57,7 @@ pub use layer::Layer;
 pub use limit::Limit;
 pub use limited::Limited;
 pub use memory::Memory;
-pub use meter::{Ended, Meter, OpMeter};
+pub use meter::{AskedSizes, Ended, Meter, OpMeter};
 pub use metered::Metered;
 pub use op::Op;
 pub use os::allow_open_files;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::limited_queue::LimitedQueue;
-use crate::{Durability, Object, Op, Pace, ReadQueue, Store, StoreError, Upload, Wrapper};
+use crate::{
+    Durability, Object, Op, Pace, ReadQueue, Resident, Store, StoreError, Upload, Wrapper,
+};
 
 /// Wraps a store so that it keeps to a pace. Clones, and stores with the same pace, share its rates.
 ///
@@ -68,6 +70,20 @@ impl Object for LimitedObject {
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         self.pace.call(buf.len(), || self.inner.read_exact_at(offset, buf))
+    }
+
+    /// How many bytes there are is known only afterwards, and those are what the rate counts.
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+        let found = self.inner.read_up_to(offset, buf)?;
+        Ok(self.pace.call(found, || found))
+    }
+
+    fn preferred_bytes(&self) -> usize {
+        self.inner.preferred_bytes()
+    }
+
+    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+        self.inner.resident()
     }
 }
 

@@ -7,13 +7,13 @@
 #![allow(unsafe_code)]
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 
-use crate::source::{failed, file_len, short};
-use crate::{Object, Op, StoreError, os};
+use crate::source::{failed, file_len, file_resident, short};
+use crate::{Object, Op, Resident, StoreError, os};
 
 /// Pages are brought in and copied in steps of this size, so that they are still there for the copy
 /// however much is asked for.
@@ -38,7 +38,7 @@ impl MappedFile {
         if end <= mapped {
             return Ok(());
         }
-        let len = file_len(&self.file, &self.path)?;
+        let len = self.end()?;
         if len > mapped {
             self.mapping = None;
             let mapping = Mapping::new(&self.file, len);
@@ -47,9 +47,15 @@ impl MappedFile {
         Ok(())
     }
 
+    /// Where the file ends now. No `stat`: who maps a file asks for its size once.
+    fn end(&self) -> Result<u64, StoreError> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::End(0)).map_err(|source| failed(Op::Read, &self.path, source))
+    }
+
     /// What is in the file now of the bytes asked for, and an error if that is not all.
     fn check_full(&self, offset: u64, wanted: usize) -> Result<(), StoreError> {
-        let len = file_len(&self.file, &self.path)?;
+        let len = self.end()?;
         let found = len.saturating_sub(offset).min(wanted as u64);
         if found < wanted as u64 {
             return Err(short(&self.path, offset, wanted as u64, found));
@@ -91,6 +97,10 @@ impl Object for MappedFile {
         }
         // Behind the end but in the file's last page there are zeros, which nothing told apart yet.
         self.check_full(offset, buf.len())
+    }
+
+    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+        file_resident(&self.file, &self.path)
     }
 }
 

@@ -7,9 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use feedline_clock::Clock;
 
-use crate::{
-    Durability, Entry, Kind, Object, Op, Resident, Store, StoreError, Upload, key, partial,
-};
+use crate::{Durability, Entry, Kind, Object, Op, Store, StoreError, Upload, key, partial};
 
 /// How many nanoseconds an operation takes: its kind, the key, where, how many bytes.
 type Latency = dyn Fn(Op, &str, u64, usize) -> u64 + Send + Sync;
@@ -218,10 +216,6 @@ impl Store for Memory {
         Ok(None)
     }
 
-    fn resident_bytes(&self, _key: &str) -> Result<Option<Resident>, StoreError> {
-        Ok(None)
-    }
-
     fn locate(&self, key: &str) -> String {
         format!("memory:{key}")
     }
@@ -250,6 +244,14 @@ impl Object for MemoryObject {
         }
         buf.copy_from_slice(&self.bytes[start..start + buf.len()]);
         Ok(())
+    }
+
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let len = buf.len().min(self.bytes.len() - start);
+        self.store.pause(Op::Read, &self.key, offset, len);
+        buf[..len].copy_from_slice(&self.bytes[start..start + len]);
+        Ok(len)
     }
 }
 

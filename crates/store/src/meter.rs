@@ -1,5 +1,7 @@
 //! Counters of what a thread asked of its store and how long it took.
 
+use std::collections::BTreeMap;
+
 use hdrhistogram::Histogram;
 
 use crate::Op;
@@ -27,10 +29,46 @@ pub struct OpMeter {
     pub busy_ns: u64,
     /// Time in each call, in ns, those that failed included.
     pub latency_ns: Histogram<u64>,
+    /// How many bytes the calls asked for, which may be more than they moved.
+    pub asked: AskedSizes,
     /// Requests that the calls sent over a network, repeated ones included; 0 for file systems.
     pub requests: u64,
     /// Requests that repeated one which had gone wrong.
     pub retries: u64,
+}
+
+/// Sizes that were asked for, and how often. Readers ask for few different ones; past
+/// [`AskedSizes::EXACT`] of them, new ones count as the next power of two.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AskedSizes {
+    counts: BTreeMap<u64, u64>,
+}
+
+impl AskedSizes {
+    /// Sizes that are kept apart.
+    pub const EXACT: usize = 128;
+
+    /// Every size with the number of calls that asked for it, smallest first.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.counts.iter().map(|(&bytes, &calls)| (bytes, calls))
+    }
+
+    /// The size that the call at this share of all calls asked for, by size; `None` without calls.
+    pub fn quantile(&self, share: f64) -> Option<u64> {
+        let total: u64 = self.counts.values().sum();
+        let rank = ((total as f64 * share).ceil() as u64).max(1);
+        let mut seen = 0;
+        self.iter().find_map(|(bytes, calls)| {
+            seen += calls;
+            (seen >= rank).then_some(bytes)
+        })
+    }
+
+    fn add(&mut self, bytes: u64, calls: u64) {
+        let is_known = self.counts.len() < Self::EXACT || self.counts.contains_key(&bytes);
+        let bytes = if is_known { bytes } else { bytes.next_power_of_two() };
+        *self.counts.entry(bytes).or_default() += calls;
+    }
 }
 
 /// How a call went.
@@ -65,6 +103,7 @@ impl Meter {
             mine.busy_ns += theirs.busy_ns;
             mine.requests += theirs.requests;
             mine.retries += theirs.retries;
+            theirs.asked.iter().for_each(|(bytes, calls)| mine.asked.add(bytes, calls));
             let added = mine.latency_ns.add(&theirs.latency_ns);
             added.expect("a histogram without an upper limit takes every value");
         }
@@ -81,6 +120,8 @@ impl Meter {
                 words.extend([step.value_iterated_to(), step.count_at_value()]);
                 words[place] += 1;
             }
+            words.push(op.asked.counts.len() as u64);
+            words.extend(op.asked.iter().flat_map(|(bytes, calls)| [bytes, calls]));
         }
         words
     }
@@ -97,6 +138,9 @@ impl Meter {
             for _ in 0..words.next()? {
                 op.latency_ns.record_n(words.next()?, words.next()?).ok()?;
             }
+            for _ in 0..words.next()? {
+                op.asked.counts.insert(words.next()?, words.next()?);
+            }
         }
         words.next().is_none().then_some(meter)
     }
@@ -106,6 +150,11 @@ impl Meter {
         let meter = &mut self.ops[op as usize];
         meter.requests += tally.requests;
         meter.retries += tally.retries;
+    }
+
+    /// Enters how many bytes a call asked for.
+    pub(crate) fn record_asked(&mut self, op: Op, bytes: u64) {
+        self.ops[op as usize].asked.add(bytes, 1);
     }
 
     pub(crate) fn record(&mut self, op: Op, duration_ns: u64, ended: Ended) {
@@ -130,7 +179,17 @@ impl Default for Meter {
 impl Default for OpMeter {
     fn default() -> OpMeter {
         let latency_ns = Histogram::new(LATENCY_DIGITS).expect("two digits are within its limits");
-        OpMeter { calls: 0, errors: 0, bytes: 0, busy_ns: 0, latency_ns, requests: 0, retries: 0 }
+        let asked = AskedSizes::default();
+        OpMeter {
+            calls: 0,
+            errors: 0,
+            bytes: 0,
+            busy_ns: 0,
+            latency_ns,
+            asked,
+            requests: 0,
+            retries: 0,
+        }
     }
 }
 
@@ -145,6 +204,7 @@ mod tests {
             meter.record(Op::Read, duration_ns, Ended::Well { bytes: 7 });
         }
         meter.record(Op::Open, 55, Ended::Badly);
+        meter.record_asked(Op::Read, 4096);
         meter.record_requests(Op::Open, Tally { requests: 3, retries: 2 });
         let words = meter.to_words();
         let copy = Meter::from_words(&words).unwrap();
@@ -154,9 +214,28 @@ mod tests {
             assert_eq!((one.bytes, one.busy_ns), (other.bytes, other.busy_ns), "{op}");
             assert_eq!((one.requests, one.retries), (other.requests, other.retries), "{op}");
             assert_eq!(one.latency_ns, other.latency_ns, "{op}");
+            assert_eq!(one.asked, other.asked, "{op}");
         }
         assert!(Meter::from_words(&words[1..]).is_none());
         assert!(Meter::from_words(&[words.as_slice(), &[0]].concat()).is_none());
+    }
+
+    #[test]
+    fn sizes_are_counted_exactly_while_they_are_few() {
+        let mut meter = Meter::default();
+        for bytes in [4096, 258_048, 4096, 258_048, 258_048] {
+            meter.record_asked(Op::Read, bytes);
+        }
+        let asked = &meter.op(Op::Read).asked;
+        assert_eq!(asked.iter().collect::<Vec<_>>(), [(4096, 2), (258_048, 3)]);
+        let quantiles = [0.0, 0.4, 0.5, 1.0].map(|share| asked.quantile(share));
+        assert_eq!(quantiles, [Some(4096), Some(4096), Some(258_048), Some(258_048)]);
+        assert_eq!(meter.op(Op::Open).asked.quantile(0.5), None);
+        (0..1000).for_each(|bytes| meter.record_asked(Op::Write, bytes));
+        let asked = &meter.op(Op::Write).asked;
+        assert_eq!(asked.iter().map(|(_, calls)| calls).sum::<u64>(), 1000);
+        let large: Vec<_> = asked.iter().skip(AskedSizes::EXACT).collect();
+        assert_eq!(large, [(128, 1), (256, 128), (512, 256), (1024, 487)]);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use feedline_recorder::Site;
 use crate::layer::{Asked, Names};
 use crate::tally::{self, Tally};
 use crate::{
-    Call, Durability, Ended, Extent, Meter, Object, Op, Progress, ReadQueue, Store, StoreError,
-    Upload, Wrapper,
+    Call, Durability, Ended, Extent, Meter, Object, Op, Progress, ReadQueue, Resident, Store,
+    StoreError, Upload, Wrapper,
 };
 
 /// Wraps a store for one worker: every call is timed and counted, and shown in its progress and, if one
@@ -56,11 +56,21 @@ impl<S: Store> Metered<S> {
 }
 
 impl Ledger {
-    /// Makes a call and enters it.
+    /// Makes a call that moves what was asked for, and enters it.
     fn enter<T>(
         &self,
         asked: Asked,
         call: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.enter_counting(asked, call, |_| asked.bytes)
+    }
+
+    /// Makes a call and enters it with the bytes that `moved` reads off its result.
+    fn enter_counting<T>(
+        &self,
+        asked: Asked,
+        call: impl FnOnce() -> Result<T, StoreError>,
+        moved: impl FnOnce(&T) -> u64,
     ) -> Result<T, StoreError> {
         let before = tally::total();
         let start = self.clock.now();
@@ -68,7 +78,7 @@ impl Ledger {
         let begun = Site::begin_call();
         let result = call();
         let end = self.clock.now();
-        let went = result.as_ref().map(|_| asked.bytes).map_err(Some);
+        let went = result.as_ref().map(moved).map_err(Some);
         self.names.layer.site(asked.op, asked.durability).end_call(begun, || asked.facts(went));
         self.progress.leave_storage(end);
         let ended = match went {
@@ -76,14 +86,17 @@ impl Ledger {
             Err(_) => Ended::Badly,
         };
         let took = tally::total() - before;
-        self.record(asked.op, end.saturating_sub(start), ended, took);
+        self.record(asked, end.saturating_sub(start), ended, took);
         result
     }
 
-    fn record(&self, op: Op, duration_ns: u64, ended: Ended, took: Tally) {
+    fn record(&self, asked: Asked, duration_ns: u64, ended: Ended, took: Tally) {
         let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-        meter.record(op, duration_ns, ended);
-        meter.record_requests(op, took);
+        meter.record(asked.op, duration_ns, ended);
+        meter.record_requests(asked.op, took);
+        if asked.moves() {
+            meter.record_asked(asked.op, asked.bytes);
+        }
     }
 }
 
@@ -91,23 +104,21 @@ impl Ledger {
     /// Enters a call that a queue has finished.
     fn queued(&self, root: &str, extents: &[Extent], call: Call, took: Tally) {
         let Call { op, extent, offset, asked, duration_ns, ended } = call;
-        let site = self.names.layer.site(op, Durability::None);
-        site.ended_call(duration_ns, || {
-            let key = extents.get(extent).map_or("", |extent| extent.key.as_str());
-            let file = self.names.number(key, |key| match key {
-                "" => root.to_owned(),
-                key => format!("{root}/{key}"),
-            });
-            let moved = match ended {
-                Ended::Well { bytes } => Ok(bytes),
-                Ended::Badly => Err(None),
-            };
-            match op {
-                Op::Read => Asked::moving(op, file, (offset, asked)).facts(moved),
-                _ => Asked::new(op, file).facts(moved),
-            }
+        let key = extents.get(extent).map_or("", |extent| extent.key.as_str());
+        let file = self.names.number(key, |key| match key {
+            "" => root.to_owned(),
+            key => format!("{root}/{key}"),
         });
-        self.record(op, duration_ns, ended, took);
+        let asked = match op {
+            Op::Read => Asked::moving(op, file, (offset, asked)),
+            _ => Asked::new(op, file),
+        };
+        let site = self.names.layer.site(op, Durability::None);
+        site.ended_call(duration_ns, || match ended {
+            Ended::Well { bytes } => asked.facts(Ok(bytes)),
+            Ended::Badly => asked.facts(Err(None)),
+        });
+        self.record(asked, duration_ns, ended, took);
     }
 }
 
@@ -159,6 +170,20 @@ impl Object for MeteredObject {
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         let asked = Asked::moving(Op::Read, self.file, (offset, buf.len() as u64));
         self.ledger.enter(asked, || self.inner.read_exact_at(offset, buf))
+    }
+
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+        let asked = Asked::moving(Op::Read, self.file, (offset, buf.len() as u64));
+        let call = || self.inner.read_up_to(offset, buf);
+        self.ledger.enter_counting(asked, call, |found| *found as u64)
+    }
+
+    fn preferred_bytes(&self) -> usize {
+        self.inner.preferred_bytes()
+    }
+
+    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+        self.inner.resident()
     }
 }
 

@@ -83,6 +83,34 @@ pub(crate) fn tells_residency(file: &File, path: &Path) -> io::Result<bool> {
     Ok(user == 0 || user == owner || may_write)
 }
 
+/// Bytes of whole pages of the file in the page cache, by `cachestat`: one call that maps nothing.
+/// `None` where the kernel does not have it (before 6.5), or does not tell this user.
+pub(crate) fn cached_bytes(file: &File) -> Option<u64> {
+    /// The same number on every architecture; the C library has no function for it.
+    const CACHESTAT: libc::c_long = 451;
+    #[repr(C)]
+    struct Range {
+        offset: u64,
+        len: u64,
+    }
+    #[repr(C)]
+    #[derive(Default)]
+    struct Pages {
+        cached: u64,
+        dirty: u64,
+        writeback: u64,
+        evicted: u64,
+        recently_evicted: u64,
+    }
+    let (whole, mut pages) = (Range { offset: 0, len: 0 }, Pages::default());
+    // SAFETY: takes nothing and returns a plain number.
+    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    // SAFETY: both structures have the kernel's layout and live until the call returns.
+    let failed =
+        unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const whole, &raw mut pages, 0) };
+    (failed == 0).then(|| pages.cached.saturating_mul(page_bytes.max(1) as u64))
+}
+
 /// How many of the file's first `len` bytes are in the page cache; see [`tells_residency`].
 ///
 /// Large files are estimated from evenly spaced stretches: looking at every page of a terabyte would

@@ -15,7 +15,7 @@ use crate::ring_queue::RingQueue;
 use crate::source::{BufferedFile, Source, failed};
 use crate::{
     BLOCK_BYTES, BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Layer, Object,
-    Op, ReadQueue, Resident, Store, StoreError, Upload, key, os,
+    Op, ReadQueue, Store, StoreError, Upload, key, os,
 };
 
 /// How files are read and written.
@@ -286,19 +286,6 @@ impl Store for Posix {
         let path = self.folder_path(folder)?;
         let nearest = nearest(&path);
         os::free_bytes(nearest).map_err(|source| failed(Op::Inspect, nearest, source))
-    }
-
-    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
-        let path = self.object_path(key)?;
-        let look = || {
-            let file = File::open(&path)?;
-            if !os::tells_residency(&file, &path)? {
-                return Ok(None);
-            }
-            let total = file.metadata()?.len();
-            Ok(Some(Resident { resident: os::resident_bytes(&file, total)?, total }))
-        };
-        look().map_err(|source| failed(Op::Inspect, &path, source))
     }
 
     fn evict(&self, key: &str) -> Result<(), StoreError> {

@@ -18,7 +18,9 @@ pub struct Spent {
     pub batch_no: u64,
     /// Time in storage, the operation in progress included.
     pub storage_ns: u64,
-    /// Time since the batch was begun, storage included; stands still once it is ended.
+    /// Time that the framework's own work took: interpreter, hand-over, start; likewise.
+    pub framework_ns: u64,
+    /// Time since the batch was begun, both included; stands still once it is ended.
     pub busy_ns: u64,
 }
 
@@ -26,7 +28,15 @@ pub struct Spent {
 struct Account {
     spent: Spent,
     began_at: Option<u64>,
-    entered_at: Option<u64>,
+    /// What the worker is inside of, and since when.
+    inside: Option<(Part, u64)>,
+}
+
+/// What a worker can be inside of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Storage,
+    Framework,
 }
 
 impl Progress {
@@ -35,27 +45,37 @@ impl Progress {
         let mut account = self.account();
         let batch_no = account.spent.batch_no + 1;
         *account = Account {
-            spent: Spent { batch_no, storage_ns: 0, busy_ns: 0 },
+            spent: Spent { batch_no, ..Spent::default() },
             began_at: Some(now),
-            entered_at: None,
+            inside: None,
         };
     }
 
     /// The worker calls the store. Outside of a batch this is not accounted for.
     pub fn enter_storage(&self, now: u64) {
-        let mut account = self.account();
-        account.entered_at = account.began_at.map(|_| now);
+        self.account().enter(Part::Storage, now);
     }
 
     /// The store has answered.
     pub fn leave_storage(&self, now: u64) {
-        self.account().settle_storage(now);
+        self.account().settle(now);
+    }
+
+    /// The worker begins what the framework would do besides. Outside of a batch this is not
+    /// accounted for, and it calls no store.
+    pub fn enter_framework(&self, now: u64) {
+        self.account().enter(Part::Framework, now);
+    }
+
+    /// That is done.
+    pub fn leave_framework(&self, now: u64) {
+        self.account().settle(now);
     }
 
     /// The batch is complete. Its account stays until the next one begins.
     pub fn end_batch(&self, now: u64) {
         let mut account = self.account();
-        account.settle_storage(now);
+        account.settle(now);
         if let Some(began_at) = account.began_at.take() {
             account.spent.busy_ns = now.saturating_sub(began_at);
         }
@@ -65,7 +85,9 @@ impl Progress {
     pub fn snapshot(&self, now: u64) -> Spent {
         let account = self.account();
         let mut spent = account.spent;
-        spent.storage_ns += account.entered_at.map_or(0, |entered| now.saturating_sub(entered));
+        if let Some((part, entered_at)) = account.inside {
+            spent.add(part, now.saturating_sub(entered_at));
+        }
         if let Some(began_at) = account.began_at {
             spent.busy_ns = now.saturating_sub(began_at);
         }
@@ -77,10 +99,40 @@ impl Progress {
     }
 }
 
+impl Spent {
+    /// What was spent since `before`, an earlier account of the same work; its number stays.
+    pub fn since(&self, before: &Spent) -> Spent {
+        Spent {
+            batch_no: self.batch_no,
+            storage_ns: self.storage_ns.saturating_sub(before.storage_ns),
+            framework_ns: self.framework_ns.saturating_sub(before.framework_ns),
+            busy_ns: self.busy_ns.saturating_sub(before.busy_ns),
+        }
+    }
+
+    /// Adds the times of further work; the number stays.
+    pub fn extend(&mut self, more: &Spent) {
+        self.storage_ns += more.storage_ns;
+        self.framework_ns += more.framework_ns;
+        self.busy_ns += more.busy_ns;
+    }
+
+    fn add(&mut self, part: Part, ns: u64) {
+        match part {
+            Part::Storage => self.storage_ns += ns,
+            Part::Framework => self.framework_ns += ns,
+        }
+    }
+}
+
 impl Account {
-    fn settle_storage(&mut self, now: u64) {
-        if let Some(entered_at) = self.entered_at.take() {
-            self.spent.storage_ns += now.saturating_sub(entered_at);
+    fn enter(&mut self, part: Part, now: u64) {
+        self.inside = self.began_at.map(|_| (part, now));
+    }
+
+    fn settle(&mut self, now: u64) {
+        if let Some((part, entered_at)) = self.inside.take() {
+            self.spent.add(part, now.saturating_sub(entered_at));
         }
     }
 }
@@ -90,7 +142,7 @@ mod tests {
     use super::*;
 
     fn spent(batch_no: u64, storage_ns: u64, busy_ns: u64) -> Spent {
-        Spent { batch_no, storage_ns, busy_ns }
+        Spent { batch_no, storage_ns, busy_ns, framework_ns: 0 }
     }
 
     #[test]
@@ -109,6 +161,20 @@ mod tests {
         assert_eq!(progress.snapshot(900), spent(1, 45, 130));
         progress.begin_batch(1000);
         assert_eq!(progress.snapshot(1001), spent(2, 0, 1));
+    }
+
+    #[test]
+    fn the_frameworks_work_is_a_part_of_its_own() {
+        let progress = Progress::default();
+        progress.begin_batch(0);
+        progress.enter_storage(10);
+        progress.leave_storage(30);
+        progress.enter_framework(40);
+        let found = progress.snapshot(45);
+        assert_eq!(found, Spent { framework_ns: 5, ..spent(1, 20, 45) });
+        progress.leave_framework(70);
+        progress.end_batch(75);
+        assert_eq!(progress.snapshot(99), Spent { framework_ns: 30, ..spent(1, 20, 75) });
     }
 
     #[test]

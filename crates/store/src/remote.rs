@@ -45,7 +45,7 @@ use self::queue::RemoteQueue;
 use self::root::{Root, Service};
 use self::service::{Client, Recipe};
 use self::upload::RemoteUpload;
-use crate::{Entry, Kind, Layer, Object, Op, ReadQueue, Resident, Store, StoreError, Upload, key};
+use crate::{Entry, Kind, Layer, Object, Op, ReadQueue, Store, StoreError, Upload, key};
 
 /// Threads that send the parts of all uploads.
 const UPLOAD_THREADS: usize = 2;
@@ -297,10 +297,6 @@ impl Store for Remote {
     }
 
     fn free_bytes(&self, _folder: &str) -> Result<Option<u64>, StoreError> {
-        Ok(None)
-    }
-
-    fn resident_bytes(&self, _key: &str) -> Result<Option<Resident>, StoreError> {
         Ok(None)
     }
 

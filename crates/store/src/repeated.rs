@@ -13,8 +13,7 @@ use feedline_clock::Clock;
 use crate::piece::Pieces;
 use crate::queue::{NO_BYTES, show};
 use crate::{
-    AlignedBuf, Call, Entry, Extent, Kind, Object, Op, ReadQueue, Resident, Store, StoreError,
-    Upload, key,
+    AlignedBuf, Call, Entry, Extent, Kind, Object, Op, ReadQueue, Store, StoreError, Upload, key,
 };
 
 /// Every key that ends with a known suffix is an object. Clones share the bytes.
@@ -110,10 +109,6 @@ impl Store for Repeated {
         Ok(None)
     }
 
-    fn resident_bytes(&self, _key: &str) -> Result<Option<Resident>, StoreError> {
-        Ok(None)
-    }
-
     fn locate(&self, key: &str) -> String {
         format!("repeated:{key}")
     }
@@ -144,6 +139,13 @@ impl Object for RepeatedObject {
         }
         buf.copy_from_slice(&self.bytes[start..start + buf.len()]);
         Ok(())
+    }
+
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let len = buf.len().min(self.bytes.len() - start);
+        buf[..len].copy_from_slice(&self.bytes[start..start + len]);
+        Ok(len)
     }
 }
 

@@ -1,13 +1,14 @@
 //! A file that is open for reading, and the two ways its bytes are asked for.
 
-use std::fs::File;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::os;
 use crate::ring::RingPool;
-use crate::{Object, Op, StoreError};
+use crate::{BLOCK_BYTES, Object, Op, Resident, StoreError};
 
 /// A file and the way to its bytes: a call for each read, or a ring.
 pub(crate) struct Source {
@@ -25,6 +26,10 @@ impl Source {
         file_len(&self.file, &self.path)
     }
 
+    pub(crate) fn metadata(&self) -> Result<Metadata, StoreError> {
+        self.file.metadata().map_err(|source| failed(Op::Stat, &self.path, source))
+    }
+
     /// Asks for bytes once; how many came. None come only behind the end.
     pub(crate) fn read_some(&self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
         loop {
@@ -37,6 +42,10 @@ impl Source {
                 read => return read.map_err(|source| failed(Op::Read, &self.path, source)),
             }
         }
+    }
+
+    pub(crate) fn resident(&self) -> Result<Option<Resident>, StoreError> {
+        file_resident(&self.file, &self.path)
     }
 
     /// Whether all bytes came.
@@ -57,6 +66,23 @@ pub(crate) fn file_len(file: &File, path: &Path) -> Result<u64, StoreError> {
     Ok(file.metadata().map_err(|source| failed(Op::Stat, path, source))?.len())
 }
 
+/// How much of an open file is in the page cache, if the system tells.
+pub(crate) fn file_resident(file: &File, path: &Path) -> Result<Option<Resident>, StoreError> {
+    let look = || {
+        if let Some(cached) = os::cached_bytes(file) {
+            let mut place = file;
+            let total = place.seek(SeekFrom::End(0))?;
+            return Ok(Some(Resident { resident: cached.min(total), total }));
+        }
+        if !os::tells_residency(file, path)? {
+            return Ok(None);
+        }
+        let total = file.metadata()?.len();
+        Ok(Some(Resident { resident: os::resident_bytes(file, total)?, total }))
+    };
+    look().map_err(|source| failed(Op::Inspect, path, source))
+}
+
 pub(crate) fn failed(op: Op, path: &Path, source: io::Error) -> StoreError {
     StoreError::Io { op, path: path.display().to_string(), source }
 }
@@ -68,17 +94,28 @@ pub(crate) fn short(path: &Path, offset: u64, wanted: u64, found: u64) -> StoreE
 /// A file open for reading through the page cache.
 pub(crate) struct BufferedFile {
     source: Source,
+    preferred_bytes: usize,
 }
 
 impl BufferedFile {
     pub(crate) fn new(source: Source) -> BufferedFile {
-        BufferedFile { source }
+        BufferedFile { source, preferred_bytes: BLOCK_BYTES }
     }
 }
 
 impl Object for BufferedFile {
     fn len(&mut self) -> Result<u64, StoreError> {
-        self.source.len()
+        let found = self.source.metadata()?;
+        self.preferred_bytes = usize::try_from(found.blksize()).unwrap_or(BLOCK_BYTES).max(1);
+        Ok(found.len())
+    }
+
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+        self.source.read_some(offset, buf)
+    }
+
+    fn preferred_bytes(&self) -> usize {
+        self.preferred_bytes
     }
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
@@ -90,5 +127,9 @@ impl Object for BufferedFile {
             }
         }
         self.source.check_full(offset, buf.len(), done)
+    }
+
+    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+        self.source.resident()
     }
 }

@@ -107,9 +107,6 @@ pub trait Store: Send + Sync {
     /// Bytes that can still be written where the folder is or would be; `None` if nobody knows.
     fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError>;
 
-    /// How much of an object is in the page cache; `None` if there is none to look into.
-    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError>;
-
     /// Drops an object's pages from the page cache, written ones included; a store without one has
     /// nothing to do. File systems that live in memory keep them.
     fn evict(&self, _key: &str) -> Result<(), StoreError> {
@@ -150,6 +147,27 @@ pub trait Object: Send {
 
     /// Fills `buf` with the bytes at `offset`; fewer of them are a [`StoreError::Short`].
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError>;
+
+    /// Reads what the object has of the bytes at `offset`, with one call of the storage: fewer than
+    /// `buf` holds only at the end of the object, none after it.
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+        let left = self.len()?.saturating_sub(offset);
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
+        self.read_exact_at(offset, &mut buf[..len])?;
+        Ok(len)
+    }
+
+    /// The size that the storage prefers for I/O (`st_blksize`), as the last [`Object::len`] found
+    /// it; asking costs no call.
+    fn preferred_bytes(&self) -> usize {
+        BLOCK_BYTES
+    }
+
+    /// How much of it is in the page cache; `None` where there is none to look into, or nobody tells.
+    /// Reads nothing, and is no call that is counted, slowed down or failed.
+    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+        Ok(None)
+    }
 }
 
 /// An object that is being written.

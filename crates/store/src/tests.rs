@@ -150,19 +150,22 @@ fn pages_just_written_are_resident() {
     write(&store, "it", &[7; 10_000]).unwrap();
     write(&store, "empty", &[]).unwrap();
     let whole = Resident { resident: 10_000, total: 10_000 };
-    assert_eq!(store.resident_bytes("it").unwrap(), Some(whole));
+    assert_eq!(store.open("it").unwrap().resident().unwrap(), Some(whole));
     // Large enough to be estimated from stretches, of which the last ends with the file.
     let len = (20 << 20) + 777;
     write(&store, "large", &vec![1; len as usize]).unwrap();
     let whole = Resident { resident: len, total: len };
-    assert_eq!(store.resident_bytes("large").unwrap(), Some(whole));
+    assert_eq!(store.open("large").unwrap().resident().unwrap(), Some(whole));
     store.evict("large").unwrap();
     let gone = Resident { resident: 0, total: len };
-    assert_eq!(store.resident_bytes("large").unwrap(), Some(gone), "on a device, pages can go");
+    assert_eq!(
+        store.open("large").unwrap().resident().unwrap(),
+        Some(gone),
+        "on a device, pages can go"
+    );
     assert!(store.evict("none").unwrap_err().is_missing());
     let nothing = Resident { resident: 0, total: 0 };
-    assert_eq!(store.resident_bytes("empty").unwrap(), Some(nothing));
-    assert!(store.resident_bytes("none").unwrap_err().is_missing());
+    assert_eq!(store.open("empty").unwrap().resident().unwrap(), Some(nothing));
 }
 
 #[test]
@@ -405,7 +408,7 @@ fn a_repeated_store_holds_nothing() {
     assert_eq!(words(store.remove("a.npz")), format!("cannot remove repeated:a.npz: {why}"));
     assert_eq!(words(store.make_folder("a")), format!("cannot make folder repeated:a: {why}"));
     assert_eq!(store.free_bytes("").unwrap(), None);
-    assert_eq!(store.resident_bytes("a.npz").unwrap(), None);
+    assert_eq!(store.open("a.npz").unwrap().resident().unwrap(), None);
 }
 
 #[test]

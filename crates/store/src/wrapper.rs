@@ -3,9 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::{
-    Durability, Entry, Kind, Layer, Object, Op, ReadQueue, Resident, Store, StoreError, Upload,
-};
+use crate::{Durability, Entry, Kind, Layer, Object, Op, ReadQueue, Store, StoreError, Upload};
 
 /// Wraps a store. Every call goes through [`Wrapper::around`] to the inner one; what a wrapper does
 /// not say otherwise is passed on as it is.
@@ -105,10 +103,6 @@ impl<W: Wrapper> Store for W {
 
     fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
         self.around(Op::Inspect, folder, || self.inner().free_bytes(folder))
-    }
-
-    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
-        self.around(Op::Inspect, key, || self.inner().resident_bytes(key))
     }
 
     fn evict(&self, key: &str) -> Result<(), StoreError> {

@@ -1,10 +1,11 @@
 //! What must hold of a workload before the first byte is written.
 //!
-//! Only what needs no file: whether the data set is there is for the run to see. Sections that the
+//! Only what needs no file: whether the data set is there is for the run to see, whether an epoch has a
+//! step for its plan. Sections that the
 //! workflow does not reach are not checked, so a checkpoint geometry never stops a training run.
 
 use crate::combination;
-use crate::error::{Phase, WorkloadError};
+use crate::error::WorkloadError;
 use crate::saving;
 use crate::sections::dataset::{Dataset, Format};
 use crate::sections::reader::DataLoader;
@@ -39,28 +40,11 @@ pub fn check(workload: &Workload, ranks: u32) -> Result<Vec<Warning>, WorkloadEr
     }
     if workflow.train {
         check_reader(workload)?;
-        check_steps(workload, ranks)?;
     }
     if workflow.checkpoint {
         saving::check(workload, ranks)?;
     }
     Ok(remarks(workload))
-}
-
-/// Steps of one epoch: ⌊files × samples / (batch × ranks)⌋.
-pub fn steps_per_epoch(workload: &Workload, phase: Phase, ranks: u32) -> u64 {
-    let (samples, batch) = size_of(workload, phase);
-    samples / batch.saturating_mul(u64::from(ranks)).max(1)
-}
-
-/// Samples of a phase and its batch size.
-fn size_of(workload: &Workload, phase: Phase) -> (u64, u64) {
-    let (dataset, reader) = (&workload.dataset, &workload.reader);
-    let (files, batch) = match phase {
-        Phase::Train => (dataset.num_files_train, reader.batch_size),
-        Phase::Evaluation => (dataset.num_files_eval, reader.batch_size_eval),
-    };
-    (files.saturating_mul(dataset.num_samples_per_file), batch)
 }
 
 fn check_dataset(workload: &Workload) -> Result<(), WorkloadError> {
@@ -147,33 +131,6 @@ fn check_reader(workload: &Workload) -> Result<(), WorkloadError> {
         return Err(WorkloadError::SamplerMissing { classname: classname.clone() });
     }
     combination::check(workload)
-}
-
-fn check_steps(workload: &Workload, ranks: u32) -> Result<(), WorkloadError> {
-    check_phase(workload, Phase::Train, ranks)?;
-    let available = steps_per_epoch(workload, Phase::Train, ranks);
-    if let Some(requested) = workload.train.total_training_steps
-        && requested > available
-    {
-        return Err(WorkloadError::StepsBeyondData { requested, available });
-    }
-    if workload.workflow.evaluation && workload.dataset.num_files_eval > 0 {
-        check_phase(workload, Phase::Evaluation, ranks)?;
-    }
-    Ok(())
-}
-
-/// A phase must have at least one step.
-fn check_phase(workload: &Workload, phase: Phase, ranks: u32) -> Result<(), WorkloadError> {
-    let (samples, batch) = size_of(workload, phase);
-    if samples < batch {
-        return Err(WorkloadError::BatchBeyondData { phase, samples, batch });
-    }
-    let needed = batch.saturating_mul(u64::from(ranks));
-    if samples < needed {
-        return Err(WorkloadError::RanksBeyondData { phase, samples, batch, ranks, needed });
-    }
-    Ok(())
 }
 
 /// Settings that the workflow does not reach.

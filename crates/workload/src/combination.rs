@@ -3,7 +3,7 @@
 use crate::error::WorkloadError;
 use crate::sections::dataset::{Compression, Dataset, Format};
 use crate::sections::reader::{
-    DataLoader, IoEngine, ReadModel, ReadType, Reader, SampleOrder, Shuffle,
+    DataLoader, Interpreter, IoEngine, ReadModel, ReadType, Reader, SampleOrder, Sharding, Shuffle,
 };
 use crate::sections::workload::Workload;
 use crate::warning::WarningKind;
@@ -32,13 +32,14 @@ struct Rule {
 pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     let reader = &workload.reader;
     let rules = loader_rules(workload).into_iter().chain(reading_rules(workload));
-    let rules = rules.chain(stream_rules(workload)).chain(remote_rules(workload));
+    let rules = rules.chain(stream_rules(workload)).chain(sharding_rules(workload));
+    let rules = rules.chain(remote_rules(workload));
     if let Some(Rule { first, second, reason, hint, .. }) = { rules }.find(|rule| rule.broken) {
         return Err(WorkloadError::Combination { first, second, reason, hint });
     }
     let piece = reader.transfer_size.unwrap_or(USUAL_TRANSFER_BYTES);
     let in_flight = piece.saturating_mul(u64::from(reader.queue_depth));
-    if reader.read_model == ReadModel::Deep && in_flight > MOST_IN_FLIGHT_BYTES {
+    if workload.read_model() == ReadModel::Deep && in_flight > MOST_IN_FLIGHT_BYTES {
         return Err(WorkloadError::InFlightBytes { depth: reader.queue_depth, piece });
     }
     match reader.transfer_size {
@@ -84,10 +85,10 @@ fn loader_rules(workload: &Workload) -> [Rule; 4] {
             hint: "use `reader.read_model=framework`",
         },
         Rule {
-            broken: inline && format.is_streamed(),
+            broken: inline && reader.sharding == Sharding::Records,
             first: "reader.read_threads: 0".to_owned(),
-            second: format!("dataset.format: {format}"),
-            reason: "records in a row need a reader that is ahead of the trainer",
+            second: "reader.sharding: records".to_owned(),
+            reason: "records that are dealt one by one need a reader ahead of the trainer",
             hint: "use `reader.read_threads=1`",
         },
     ]
@@ -106,10 +107,11 @@ fn rule(
 const DEEP: &str = "reader.read_model: deep";
 const MEMORY: &str = "reader.read_type: memory";
 const USE_FRAMEWORK: &str = "use `reader.read_model=framework`";
+const USE_AUTO_SHARDING: &str = "use `reader.sharding=auto`";
 const USE_ON_DEMAND: &str = "use `reader.read_type=on_demand`";
 
 /// Ways of reading that do not go together.
-fn reading_rules(workload: &Workload) -> [Rule; 4] {
+fn reading_rules(workload: &Workload) -> [Rule; 5] {
     let (reader, format) = (&workload.reader, workload.dataset.format);
     let deep = reader.read_model == ReadModel::Deep;
     let mapped = reader.maps(format) && !workload.data_root().is_url();
@@ -118,7 +120,14 @@ fn reading_rules(workload: &Workload) -> [Rule; 4] {
         _ if format == Format::MmapIndexedBinary => format!("dataset.format: {format}"),
         _ => format!("reader.data_loader: {}", reader.data_loader),
     };
+    let beyond = workload.beyond_framework();
     [
+        rule(
+            reader.read_model == ReadModel::Framework && beyond.is_some(),
+            ("reader.read_model: framework", beyond.as_deref().unwrap_or_default()),
+            "the framework's own readers do not read so",
+            "use `reader.read_model=native`",
+        ),
         rule(
             mapped && reader.odirect,
             ("reader.odirect: true", &of_map),
@@ -195,6 +204,28 @@ fn stream_rules(workload: &Workload) -> [Rule; 3] {
     ]
 }
 
+/// What is dealt to ranks is what is read by itself.
+fn sharding_rules(workload: &Workload) -> [Rule; 2] {
+    let (sharding, format) = (workload.reader.sharding, workload.dataset.format);
+    let names = (&*format!("reader.sharding: {sharding}"), &*format!("dataset.format: {format}"));
+    let by_file = matches!(sharding, Sharding::Files | Sharding::Records);
+    let by_sample = matches!(sharding, Sharding::Strided | Sharding::Blocked);
+    [
+        rule(
+            !format.is_streamed() && by_file,
+            names,
+            "samples are dealt one by one",
+            USE_AUTO_SHARDING,
+        ),
+        rule(
+            format.is_streamed() && by_sample,
+            names,
+            "records are read in the order of the file",
+            USE_AUTO_SHARDING,
+        ),
+    ]
+}
+
 /// Formats that DALI reads without Python.
 fn has_native_reader(format: Format) -> bool {
     matches!(format, Format::Npy | Format::Jpeg | Format::Png | Format::Tfrecord)
@@ -211,11 +242,31 @@ pub(crate) fn remarks(workload: &Workload) -> Vec<WarningKind> {
     let deep = reader.read_model == ReadModel::Deep;
     let buffered = workload.has_shuffle_buffer();
     let parsed = dataset.format.is_streamed() && reader.data_loader == DataLoader::Tensorflow;
+    let frameworks = matches!(reader.data_loader, DataLoader::Pytorch | DataLoader::Tensorflow)
+        && workload.read_model() == ReadModel::Framework;
     let idle = [
+        (
+            !frameworks && reader.interpreter == Interpreter::Calibrated,
+            "reader.interpreter",
+            "`reader.read_model: framework` and the loader pytorch or tensorflow",
+        ),
         (
             !deep && reader.queue_depth != usual.queue_depth,
             "reader.queue_depth",
             "`reader.read_model: deep`",
+        ),
+        (
+            workload.read_model() == ReadModel::Framework
+                && reader.transfer_size.is_some()
+                && dataset.format != Format::Tfrecord
+                && !workload.data_root().is_url(),
+            "reader.transfer_size",
+            "`reader.read_model: native` or `deep`, or the format tfrecord",
+        ),
+        (
+            workload.read_model() != ReadModel::Framework && reader.python != usual.python,
+            "reader.python",
+            "`reader.read_model: framework`",
         ),
         (
             reader.read_type != ReadType::Memory && reader.kept_files != usual.kept_files,

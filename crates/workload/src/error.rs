@@ -275,6 +275,11 @@ pub enum WorkloadError {
         key = phase.batch_key()
     )]
     RanksBeyondData { phase: Phase, samples: u64, batch: u64, ranks: u32, needed: u64 },
+    /// Some rank has no file.
+    #[error(
+        "{phase} has {files} files, but `reader.sharding: files` gives each of {ranks} ranks its own"
+    )]
+    RanksBeyondFiles { phase: Phase, files: u64, ranks: u32 },
 }
 
 impl WorkloadError {
@@ -336,6 +341,9 @@ impl WorkloadError {
                 "raise `{}` or lower `{}` from {batch}",
                 phase.files_key(),
                 phase.batch_key()
+            )),
+            Self::RanksBeyondFiles { files, .. } => Some(format!(
+                "use at most {files} ranks, or `reader.sharding=records` to read all files on all ranks"
             )),
             Self::RanksBeyondData { phase, samples, batch, .. } => Some(format!(
                 "use at most {} ranks, or raise `{}`",

@@ -55,7 +55,7 @@ pub mod presets;
 #[cfg(test)]
 mod tests;
 
-pub use check::{check, steps_per_epoch};
+pub use check::check;
 pub use compose::{BUILT_IN, Composed, HydraSettings, Source, compose};
 pub use docs::keys_markdown;
 pub use emit::to_yaml;
@@ -76,8 +76,8 @@ pub use sections::checkpoint::{
 pub use sections::dataset::{Compression, Dataset, Format, Hdf5};
 pub use sections::model::{Datatype, Model, Parallelism, Transformer};
 pub use sections::reader::{
-    DataLoader, IoEngine, MultiprocessingContext, ReadModel, ReadType, Reader, SampleOrder,
-    Sampler, Shuffle,
+    DataLoader, Interpreter, IoEngine, MultiprocessingContext, PythonVersion, ReadModel, ReadType,
+    Reader, SampleOrder, Sampler, Sharding, Shuffle,
 };
 pub use sections::storage::{Storage, StorageType};
 pub use sections::time::TimeSpec;

@@ -48,6 +48,14 @@ impl Sections {
         Ok(())
     }
 
+    /// True, false, or nothing.
+    pub(crate) fn optional_bool(&self, path: &str, slot: &mut Option<bool>) -> Read {
+        match self.get(path) {
+            None => Ok(()),
+            Some(_) => self.bool(path, slot.insert(false)),
+        }
+    }
+
     /// A whole number in a range.
     pub(crate) fn whole<T: TryFrom<i64>>(
         &self,

@@ -258,13 +258,22 @@ fn reader(
     sections.time("reader.preprocess_time", &mut out.preprocess_time, warnings)?;
     sections.bool("reader.pin_memory", &mut out.pin_memory)?;
     sections.keyword("reader.multiprocessing_context", &mut out.multiprocessing_context)?;
+    if sections.get("reader.persistent_workers").is_some() {
+        let persistent = out.persistent_workers.insert(false);
+        sections.bool("reader.persistent_workers", persistent)?;
+    }
     sections.bool("reader.odirect", &mut out.odirect)?;
     sections.bool("reader.dont_use_mmap", &mut out.dont_use_mmap)?;
     sections.whole_list("reader.transformed_record_dims", 1, &mut out.transformed_record_dims)?;
     let element = &mut out.transformed_record_element_type;
     sections.element_type("reader.transformed_record_element_type", element)?;
     sections.keyword("reader.sample_order", &mut out.sample_order)?;
+    sections.keyword("reader.sharding", &mut out.sharding)?;
+    sections.optional_bool("reader.drop_last", &mut out.drop_last)?;
+    sections.optional_bool("reader.sampler_drop_last", &mut out.sampler_drop_last)?;
     sections.keyword("reader.read_model", &mut out.read_model)?;
+    sections.keyword("reader.python", &mut out.python)?;
+    sections.keyword("reader.interpreter", &mut out.interpreter)?;
     sections.whole("reader.queue_depth", 1..=MOST_IN_FLIGHT, &mut out.queue_depth)?;
     sections.keyword("reader.io_engine", &mut out.io_engine)?;
     sections.whole("reader.kept_files", 1..=MOST_KEPT_FILES, &mut out.kept_files)?;

@@ -10,8 +10,8 @@ use crate::sections::checkpoint::{
 use crate::sections::dataset::{Compression, Format};
 use crate::sections::model::Datatype;
 use crate::sections::reader::{
-    DataLoader, IoEngine, MultiprocessingContext, ReadModel, ReadType, SampleOrder, Sampler,
-    Shuffle,
+    DataLoader, Interpreter, IoEngine, MultiprocessingContext, PythonVersion, ReadModel, ReadType,
+    SampleOrder, Sampler, Sharding, Shuffle,
 };
 use crate::sections::storage::StorageType;
 use crate::sections::workload::{Framework, Profiler};
@@ -29,7 +29,6 @@ fn storage_words() -> Vec<&'static str> {
 const DLIO_IGNORES: &str = "DLIO reads it and never uses it";
 const NO_TENSOR: &str = "samples are checked and dropped once read, no tensor is made of them";
 const NO_PROFILER: &str = "Feedline starts no profiler; it measures by itself";
-const THREADS: &str = "readers are threads of one process";
 const NO_TENSORS_HELD: &str =
     "tensors are not held in memory unless `checkpoint.state` is `resident`, and no page is merged";
 const FEEDLINE_LISTS: &str = "Feedline lists the folder and counts the files that are there";
@@ -202,12 +201,11 @@ pub(crate) const KEYS: &[Key] = &[
     used("dataset.num_samples_per_file", Whole, "1", "Samples in one file."),
     used("dataset.record_length_bytes", Number, "65536", "Mean bytes of one sample."),
     used("dataset.record_length_bytes_stdev", Number, "0", "Spread of the bytes of a sample."),
-    idle(
+    used(
         "dataset.record_length_bytes_resize",
         Number,
         "0",
-        "Bytes of the tensor handed to the trainer; 0 means those of the sample.",
-        NO_TENSOR,
+        "Bytes of the tensor handed to the trainer, which decide what handing it over costs (`reader.interpreter`); 0 means those of the sample.",
     ),
     used(
         "dataset.record_dims",
@@ -367,7 +365,7 @@ pub(crate) const KEYS: &[Key] = &[
         "reader.transfer_size",
         Whole,
         "null",
-        "Bytes of one read call, by default 1 MiB; a multiple of 4096 with `odirect`.",
+        "Bytes of one read call of the models `native` and `deep`, by default 1 MiB, a multiple of 4096 with `odirect`; and of TensorFlow's record reader, by default 256 KiB.",
     ),
     used("reader.preprocess_time", Time, "{}", "Emulated work on one sample."),
     used("reader.preprocess_time_stdev", Number, "", "Standard deviation of that work."),
@@ -378,12 +376,17 @@ pub(crate) const KEYS: &[Key] = &[
         "Copy a batch as torch would into pinned memory.",
         NO_TENSOR,
     ),
-    idle(
+    used(
         "reader.multiprocessing_context",
         choice::<MultiprocessingContext>(),
         "fork",
-        "How torch would start its workers.",
-        THREADS,
+        "How torch starts its workers, which decides what starting them costs (`interpreter`); readers are threads of one process all the same. `forkserver` costs what `spawn` does.",
+    ),
+    used(
+        "reader.persistent_workers",
+        Bool,
+        "",
+        "Whether torch's workers live as long as the run instead of an epoch, which decides how often starting them is paid for (`interpreter`). By default false, as in torch, and true with `--as-dlio`. A key of Feedline's own.",
     ),
     used("reader.odirect", Bool, "false", "Read, and generate, past the page cache."),
     used(
@@ -410,13 +413,43 @@ pub(crate) const KEYS: &[Key] = &[
         "reader.sample_order",
         choice::<SampleOrder>(),
         "auto",
-        "Order in which samples are read, whatever the shuffle keys say; `dlio`, as `sequential`, gives each rank a block of files in their order. A key of Feedline's own.",
+        "Order in which samples are read, whatever the shuffle keys say; `dlio` is `sequential`, with `sharding: dlio`. A key of Feedline's own.",
+    ),
+    used(
+        "reader.sharding",
+        choice::<Sharding>(),
+        "auto",
+        "How an epoch is dealt to ranks: `strided` in turn, as PyTorch's `DistributedSampler`; `blocked`, a block for each; `files` in turn, as tf.data's `Dataset.shard` and WebDataset's `split_by_node`; `records`, all files read by every rank, which takes every R-th record; `dlio`, blocks of whole steps as DLIO's main branch (commit e1919d7); `dlio_2.0.0`, blocks shuffled inside as DLIO 2.0.0. `auto`, as the loader: `strided` for pytorch, `files` for streamed formats (with tensorflow `records` if files are fewer than ranks), else `blocked`. A key of Feedline's own.",
+    ),
+    used(
+        "reader.drop_last",
+        Bool,
+        "null",
+        "Leave out samples that do not fill a batch, as torch's `DataLoader(drop_last)` and tf.data's `batch(drop_remainder)`. When left out: true for DALI and `sharding: dlio`, else false. A key of Feedline's own.",
+    ),
+    used(
+        "reader.sampler_drop_last",
+        Bool,
+        "null",
+        "Leave out samples that cannot be dealt to all ranks evenly, as torch's `DistributedSampler(drop_last)`; false repeats the first ones. When left out: false for pytorch, else true. A key of Feedline's own.",
     ),
     used(
         "reader.read_model",
         choice::<ReadModel>(),
-        "framework",
-        "What a reader does for a sample: the calls of the framework's reader, or (`deep`) the bytes of a batch with many reads under way and nothing decoded. A key of Feedline's own.",
+        "auto",
+        "What a reader does for a sample. `framework`: the calls of the framework's own reader, by size, offset and order (docs/fidelity.md). `native`: few large reads, decoding included. `deep`: the bytes of a batch with many reads under way and nothing decoded. `auto` is `framework`, or `native` where `odirect`, `io_engine: io_uring` or `mmap`, or the loader native_dali ask for reads that Python's readers do not make. A key of Feedline's own.",
+    ),
+    used(
+        "reader.python",
+        choice::<PythonVersion>(),
+        "'3.13'",
+        "The Python whose files the framework's readers use: `3.13` stands for 3.9 to 3.13, whose buffer is the file system's preferred size; `3.14` for 3.14 and later, whose buffer is 128 KiB at least. A key of Feedline's own.",
+    ),
+    used(
+        "reader.interpreter",
+        choice::<Interpreter>(),
+        "auto",
+        "Whether a reader burns the CPU time that the framework takes besides its calls (interpreter, hand-over of batches, start of workers), with `read_model: framework` and the loaders pytorch and tensorflow: if this machine has a calibration for the format (`feedline calibrate`), always, or never. A key of Feedline's own.",
     ),
     used(
         "reader.queue_depth",

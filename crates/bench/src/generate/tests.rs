@@ -346,12 +346,6 @@ fn only_what_is_missing_needs_room() {
         fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
             self.0.kind(key)
         }
-        fn resident_bytes(
-            &self,
-            key: &str,
-        ) -> Result<Option<feedline_store::Resident>, StoreError> {
-            self.0.resident_bytes(key)
-        }
         fn locate(&self, key: &str) -> String {
             self.0.locate(key)
         }

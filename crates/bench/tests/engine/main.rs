@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex};
 use feedline_bench::{Observer, Outcome, Pass, Semantics, Split, Stepping, Summary};
 use feedline_clock::Clock;
 use feedline_store::{Memory, Op};
-use feedline_workload::{ReadType, Shuffle, TimeSpec, Workload};
+use feedline_workload::{ReadModel, ReadType, Sharding, Shuffle, TimeSpec, Workload};
 
 mod checkpoints;
+mod framework;
 mod scenario;
 
 use scenario::{S, Scenario, file_number};
@@ -21,6 +22,7 @@ fn split_s(storage: f64, decode: f64, peers: f64, compute: f64) -> Split {
     Split {
         storage_ns: ns(storage),
         decode_ns: ns(decode),
+        framework_ns: 0,
         worker_ns: 0,
         peers_ns: ns(peers),
         compute_ns: ns(compute),
@@ -87,18 +89,37 @@ fn a_wait_is_split_where_the_reader_goes_from_storage_to_decode() {
 
 #[test]
 fn one_slow_rank() {
-    // Files 0-3 (rank 0) open at once, files 4-7 (rank 1) take 2 s. Rank 1's steps end at 3, 5, 7,
+    // Even files (rank 0) open at once, odd files (rank 1) take 2 s. Rank 1's steps end at 3, 5, 7,
     // 9; rank 0 computes 1 s and waits 2 + 1 + 1 + 1 s for it.
     // DLIO: rank 0 3 / (9 - 1), rank 1 3 / (9 - 3): mean 43.75 %; 2 / 8 + 2 / 6 samples/s.
     // Strict: 4 s of compute in 9 s on both ranks, 8 samples in 9 s.
     let (_, summary) =
-        Scenario { ranks: 2, open_s: |file| if file < 4 { 0.0 } else { 2.0 }, ..Scenario::new(8) }
-            .run();
+        Scenario { ranks: 2, open_s: |file| (file % 2 * 2) as f64, ..Scenario::new(8) }.run();
     check_rates(&summary, 43.75, 2.0 / 8.0 + 2.0 / 6.0, 400.0 / 9.0, 8.0 / 9.0);
     assert_eq!(summary.strict.split, split_s(5.0, 0.0, 5.0, 8.0));
     check_close(summary.strict.au_worst_rank_percent, 400.0 / 9.0);
     // Rank 0 finishes its last computation at 7 + 1, rank 1 at 9.
     assert_eq!(summary.rank_done_s, Some((8.0, 9.0)));
+}
+
+#[test]
+fn a_short_last_batch_counts_the_samples_that_it_has() {
+    // Five files of 64 bytes, two ranks, batches of two: both ranks read three, the first file twice;
+    // two steps of 1 s each, of 2 and of 1 samples. Strict: 6 samples, 384 bytes in 2 s. DLIO's
+    // formula counts full batches, and takes two steps off: 3 steps on one rank are (3 - 2) * 2 / 2.
+    let mut scenario = Scenario { ranks: 2, ..Scenario::new(5) };
+    scenario.workload.reader.batch_size = 2;
+    let (outcome, summary) = scenario.run();
+    assert_eq!(summary.strict.steps, 2);
+    assert_eq!(summary.strict.samples_per_s, Some(3.0));
+    assert_eq!(summary.strict.sample_bytes_per_s, Some(192.0));
+    let samples: Vec<u64> = outcome.ranks.iter().map(|rank| rank.epochs[0].samples).collect();
+    assert_eq!(samples, [3, 3]);
+    let mut scenario = Scenario::new(5);
+    scenario.workload.reader.batch_size = 2;
+    let (_, summary) = scenario.run();
+    assert_eq!(summary.strict.samples_per_s, Some(5.0 / 3.0));
+    assert_eq!(summary.train.unwrap().throughput, [Some(1.0)]);
 }
 
 #[test]
@@ -254,6 +275,7 @@ fn q27_evaluation_is_the_mean_and_the_sum_over_ranks() {
             ..Scenario::new(12)
         };
         scenario.workload.workflow.evaluation = true;
+        scenario.workload.reader.sharding = Sharding::Dlio;
         scenario.workload.dataset.num_files_eval = 12;
         scenario.workload.reader.batch_size_eval = 2;
         scenario.workload.evaluation.eval_time = TimeSpec::Constant { mean: 1.0 };
@@ -413,7 +435,9 @@ fn q8_every_sample_is_read_once_an_epoch_in_an_order_that_changes() {
     let random = files_opened(|workload| workload.reader.sample_shuffle = Shuffle::Random);
     assert_ne!(steps(&random), steps(&opened), "`random` has a seed of its own");
     let plain = files_opened(|_| ());
-    assert_eq!(steps(&plain)[..2], [vec![0, 4, 8], vec![1, 5, 9]], "unshuffled: blocks of ranks");
+    assert_eq!(steps(&plain)[..2], [vec![0, 1, 2], vec![3, 4, 5]], "unshuffled: in turn");
+    let blocks = files_opened(|workload| workload.reader.sharding = Sharding::Blocked);
+    assert_eq!(steps(&blocks)[..2], [vec![0, 4, 8], vec![1, 5, 9]]);
 }
 
 #[test]
@@ -476,6 +500,23 @@ fn a_latency_is_charged_to_the_storage_once_for_every_call() {
     let calls = [Op::Open, Op::Stat, Op::Read].map(|op| outcome.ranks[0].meter.op(op).calls);
     assert_eq!(calls, [4, 4, 4]);
     assert_eq!(summary.strict.split, split_s(1.5 + 1.5, 0.5 + 1.5, 0.0, 4.0));
+}
+
+#[test]
+fn the_framework_model_pays_for_every_call_of_the_frameworks_reader() {
+    // NumPy opens a file of 192 bytes, asks twice for its size and reads three times: the buffer, the
+    // header up to the data, the buffer of the C file. 6 calls of 0.5 s are 3 s of storage per file,
+    // where one worker is ahead by the computation of 1 s: 3 + 3 x 2 s of waiting.
+    let mut scenario = Scenario::new(4);
+    scenario.workload.reader.read_model = ReadModel::Framework;
+    let (outcome, summary) = scenario.run_limited("500ms");
+    let meter = &outcome.ranks[0].meter;
+    let calls = [Op::Open, Op::Stat, Op::Read].map(|op| meter.op(op).calls);
+    assert_eq!(calls, [4, 8, 12]);
+    let asked: Vec<_> = meter.op(Op::Read).asked.iter().collect();
+    assert_eq!(asked, [(128, 4), (4096, 8)]);
+    assert_eq!(meter.op(Op::Read).bytes, 4 * (192 + 128 + 192));
+    assert_eq!(summary.strict.split, split_s(3.0 + 3.0 * 2.0, 0.0, 0.0, 4.0));
 }
 
 #[test]

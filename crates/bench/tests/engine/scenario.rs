@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use feedline_bench::{
-    CachePolicy, Existing, Level, Listing, Observer, Outcome, OutputFolder, Plan, Run, Semantics,
-    Silent, Summary, Team,
+    Burnt, CachePolicy, Existing, FrameworkPlan, Level, Listing, Observer, Outcome, OutputFolder,
+    Plan, Run, Semantics, Silent, Summary, Team,
 };
 use feedline_clock::Clock;
+use feedline_loader::FrameworkCost;
 use feedline_store::{Limit, Limited, Memory, Op, Pace, Store};
-use feedline_workload::{DataLoader, Format, Framework, TimeSpec, Workload};
+use feedline_workload::{DataLoader, Format, Framework, ReadModel, TimeSpec, Workload};
 
 pub(crate) const S: u64 = 1_000_000_000;
 
@@ -22,6 +23,8 @@ pub(crate) struct Scenario {
     pub(crate) open_s: fn(u64) -> f64,
     /// Seconds that a checkpoint write takes.
     pub(crate) save_s: f64,
+    /// What the framework costs, if that is burnt.
+    pub(crate) cost: Option<FrameworkCost>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) stop: Arc<AtomicBool>,
 }
@@ -34,6 +37,8 @@ impl Scenario {
         workload.dataset.record_length_bytes = 64.0;
         workload.workflow.generate_data = true;
         workload.reader.data_loader = DataLoader::Pytorch;
+        // One open, one stat and one read per file; what frameworks ask for is a test of its own.
+        workload.reader.read_model = ReadModel::Native;
         workload.train.computation_time = TimeSpec::Constant { mean: 1.0 };
         Self {
             workload,
@@ -41,6 +46,7 @@ impl Scenario {
             semantics: Semantics::Feedline,
             open_s: |_| 0.0,
             save_s: 0.0,
+            cost: None,
             observer: Arc::new(Silent),
             stop: Arc::default(),
         }
@@ -85,8 +91,10 @@ impl Scenario {
         checkpoints: Arc<dyn Store>,
     ) -> Outcome {
         let out = tempfile::tempdir().unwrap();
+        let mut plan = Plan::new(&self.workload, self.ranks, self.semantics).unwrap();
+        plan.framework = self.cost.map_or(FrameworkPlan::Ignored, burnt);
         let run = Run {
-            plan: Plan::new(&self.workload, self.ranks, self.semantics).unwrap(),
+            plan,
             workload: self.workload,
             name: "test".into(),
             team: Team::alone(self.ranks),
@@ -105,6 +113,17 @@ impl Scenario {
         let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
         run.prepare().unwrap().execute(&folder).unwrap()
     }
+}
+
+fn burnt(cost: FrameworkCost) -> FrameworkPlan {
+    FrameworkPlan::Burnt(Burnt {
+        cost: Arc::new(cost),
+        per_sample_ns: 2 * S,
+        held_bytes: 0,
+        file: "made up".into(),
+        source: "nobody".into(),
+        caution: None,
+    })
 }
 
 /// `train/img_3_of_8.npy` -> 3

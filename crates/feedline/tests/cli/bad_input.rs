@@ -170,7 +170,7 @@ fn bad_file(content: &[u8], accelerators: &str, reason: &str) {
         error.collect::<Vec<_>>(),
         [
             &*format!("error: ./data/train/img_3_of_8.npz: sample 0 cannot be read: {reason}"),
-            "hint: remove it and make it anew with --generate, or name another set with --data DIR",
+            "hint: name another set with --data DIR; --generate makes one in an empty folder",
         ]
     );
     let results: Vec<_> = bed.tree().into_iter().filter(|path| path.ends_with(".json")).collect();
@@ -194,7 +194,7 @@ fn a_foreign_file_is_named_with_its_first_bytes() {
 #[test]
 fn a_batch_larger_than_the_data_set_is_refused() {
     refused(
-        &["--generate", "--set", "reader.batch_size=9"],
+        &["--generate", "--set", "reader.batch_size=9", "--set", "reader.drop_last=true"],
         "error: training has 8 samples, but `reader.batch_size` is 9\n\
          hint: raise `dataset.num_files_train` or lower `reader.batch_size` from 9\n",
     );
@@ -203,7 +203,15 @@ fn a_batch_larger_than_the_data_set_is_refused() {
 #[test]
 fn more_ranks_than_samples_are_refused() {
     refused(
-        &["--generate", "--set", "reader.batch_size=1", "--accelerators", "9"],
+        &[
+            "--generate",
+            "--set",
+            "reader.batch_size=1",
+            "--set",
+            "reader.sampler_drop_last=true",
+            "-n",
+            "9",
+        ],
         "error: training has 8 samples, but one step of 9 ranks with `reader.batch_size` 1 takes 9\n\
          hint: use at most 8 ranks, or raise `dataset.num_files_train`\n",
     );

@@ -101,6 +101,8 @@ impl Bed {
         command.current_dir(self.dir.path()).env_clear().stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("FEEDLINE", env!("CARGO_BIN_EXE_feedline"));
+        // A calibration of this machine would change what runs burn.
+        command.env("XDG_DATA_HOME", self.dir.path().join("home"));
         command
     }
 

@@ -54,7 +54,7 @@ fn a_run_logs_and_leaves_what_dlio_does() {
 [METRIC] train_au_meet_expectation: success
 [METRIC] ==========================================================
 [OUTPUT] [date] outputs saved in RANKID_output.json
-[OUTPUT] [date] Feedline: fed; compute [share], storage [share], decode [share], workers [share], \
+[OUTPUT] [date] Feedline: fed; compute [share], storage [share], decode [share], framework [share], workers [share], \
 peers [share] of all step time
 ";
     // Which warnings there are is the machine's to say; that the run is short is certain.
@@ -182,6 +182,27 @@ fn more_steps_than_the_data_has_are_exit_code_255() {
          hint: use at most `train.total_training_steps=4`\n"
     );
     assert_eq!(ran.code, Some(255));
+}
+
+/// 8 files on 3 ranks, batches of 1: two whole steps of all, where PyTorch's sampler would make three.
+#[test]
+fn ranks_read_the_blocks_of_dlio_unless_the_workload_says() {
+    let sharding = |sets: &[&str]| {
+        let bed = bed();
+        let args =
+            [&[GENERATE, TARGET, "++hydra.run.dir=run", "++workload.reader.batch_size=1"], sets];
+        let ran = dlio(&bed, &[("FEEDLINE_ACCELERATORS", "3")], &args.concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let found = &bed.json("run/summary.json")["feedline"];
+        let (sharding, steps) = (&found["sharding"], found["steps"].as_u64().unwrap());
+        let counts = ["samples_read", "samples_read_twice", "samples_left_out"];
+        let counts = counts.map(|key| sharding[key].as_u64().unwrap());
+        (sharding["name"].to_string(), found["dlio_version"].to_string(), steps, counts)
+    };
+    let dlio = ("\"dlio\"".to_owned(), "\"main (e1919d7)\"".to_owned(), 2, [6, 0, 2]);
+    assert_eq!(sharding(&[]), dlio);
+    let torch = ("\"strided\"".to_owned(), "null".to_owned(), 3, [9, 1, 0]);
+    assert_eq!(sharding(&["++workload.reader.sharding=strided"]), torch);
 }
 
 #[test]

@@ -19,6 +19,7 @@ fn data_files(bed: &Bed) -> Vec<String> {
 fn a_limited_run_says_so_and_is_not_faster() {
     let bed = Bed::with_data();
     let limit = ["--store-limit", "0.1ms, 1MB/s", "--set", "train.computation_time=0"];
+    let limit = [&limit[..], &["--set", "reader.read_model=native"]].concat();
     let ran = bed.runs(&[&["small.yaml", "--out", "out"], &limit[..]].concat());
     let caution = "the storage is limited to 1MB/s,100us: the numbers are not those of the storage \
                    as it is";
@@ -96,7 +97,9 @@ fn a_fault_ends_the_run_and_names_its_file() {
         ("read:every7:ESTALE", "cannot read ./data/train/img_6_of_8.npz: Stale file handle"),
     ] {
         let bed = Bed::with_data();
-        let ran = bed.run(&["small.yaml", "--out", "out", "--store-fault", fault]);
+        let native = ["--set", "reader.read_model=native"];
+        let args = [&["small.yaml", "--out", "out", "--store-fault", fault], &native[..]].concat();
+        let ran = bed.run(&args);
         assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{ran:?}");
         let caution = format!(
             "warning: the storage is failing {fault}: the numbers are not those of the storage as \

@@ -8,6 +8,7 @@
 mod analyze;
 mod bad_input;
 mod bed;
+mod calibration;
 mod checkpoint_crashes;
 mod checkpoint_damage;
 #[cfg(feature = "mpi")]

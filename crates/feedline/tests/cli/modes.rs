@@ -39,7 +39,7 @@ fn every_format_is_read_in_every_way_that_it_can_be() {
         for ways in [
             &["io_engine=sync"][..],
             &["io_engine=sync", "odirect=true"],
-            &["io_engine=sync", "transfer_size=8192"],
+            &["io_engine=sync", "transfer_size=8192", "read_model=native"],
             &["io_engine=mmap"],
             &["io_engine=io_uring"],
             &["io_engine=io_uring", "odirect=true"],
@@ -62,7 +62,8 @@ fn every_format_is_read_in_every_way_that_it_can_be() {
             assert_eq!(own["steps"], 12, "{format} {ways:?}");
             let engine = ways[0].trim_start_matches("io_engine=");
             assert_eq!(own["io_engine"], engine, "{format}");
-            let model = if deep { "deep" } else { "framework" };
+            let python = ways == ["io_engine=sync"];
+            let model = if deep { "deep" } else { ["native", "framework"][usize::from(python)] };
             assert_eq!(own["read_model"], model, "{format}");
             assert_eq!(own["odirect"], ways.contains(&"odirect=true"), "{format}");
             assert!(own["storage"]["read"]["bytes"].as_u64() > Some(12 * 2), "{format} {ways:?}");

@@ -23,7 +23,7 @@ dataset:
   num_files_train: 12
   num_files_eval: 4
   record_length_bytes: 4096
-reader: {data_loader: pytorch, batch_size: 1, read_threads: 1, sample_shuffle: seed}
+reader: {data_loader: pytorch, batch_size: 1, read_threads: 1, sample_shuffle: seed, read_model: native}
 train: {epochs: 2, computation_time: 0.001, seed_change_epoch: True}
 evaluation: {eval_time: 0.001}
 checkpoint: {checkpoint_folder: saved}
@@ -207,23 +207,23 @@ pub(crate) fn own_lines<'a>(ran: &'a Ran, begin: &str) -> Vec<&'a str> {
     ran.stderr.lines().filter(|line| line.starts_with(begin)).collect()
 }
 
-/// Unshuffled, file 10 of 12 is the last rank's of four, the second one of its process.
+/// Unshuffled, file 7 of 12 is the last rank's of four, the second one of its process.
 #[test]
 fn q39_a_failing_rank_ends_the_job_with_its_error() {
     let bed = bed();
     bed.runs(&["job.yaml", "--generate-only", "--out", "made"]);
-    bed.write("data/train/img_10_of_12.npz", "no zip");
+    bed.write("data/train/img_07_of_12.npz", "no zip");
     let hosts = Hosts::new(&["alpha", "beta"]);
     let sets = ["--set", "workflow.generate_data=False", "--set", "reader.sample_shuffle=off"];
     let args = [&["run", "job.yaml", "-n", "4", "--out", "out"], &sets[..]].concat();
     let ran = ran(&mut launch(&bed, hosts.mpirun(&["alpha:1", "beta:1"]), &args));
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    let error = "error: rank 3 on beta: ./data/train/img_10_of_12.npz: sample 0 cannot be read: not \
+    let error = "error: rank 3 on beta: ./data/train/img_07_of_12.npz: sample 0 cannot be read: not \
                  an npz: begins with [6e, 6f, 20, 7a]";
     assert_eq!(own_lines(&ran, "error: "), [error]);
     assert_eq!(own_lines(&ran, "hint: ").len(), 1);
     assert!(
-        bed.read("out/dlio.log").contains("rank 3 ended the job: ./data/train/img_10_of_12.npz")
+        bed.read("out/dlio.log").contains("rank 3 ended the job: ./data/train/img_07_of_12.npz")
     );
     assert!(!bed.path("out/summary.json").exists());
     assert!(!bed.path("out/.feedline.lock").exists(), "rank 0 has cleaned up");

@@ -27,15 +27,29 @@ impl<'a> Blocks<'a> {
     pub(super) fn get(&mut self, offset: u64, len: u64) -> Result<Vec<u8>, DecodeError> {
         let end = offset.saturating_add(len);
         self.window.check_end(end)?;
-        let limit = end.next_multiple_of(PAGE_BYTES);
+        let is_exact = self.window.is_exact();
+        let limit = if is_exact { end } else { end.next_multiple_of(PAGE_BYTES) };
+        let most = self.window.capacity();
         let mut block = Vec::with_capacity(len as usize);
         while (block.len() as u64) < len {
             let at = offset + block.len() as u64;
-            let found = self.window.at_least(at, 1, limit)?;
+            let least = if is_exact { (end - at).min(most) } else { 1 };
+            let found = self.window.at_least(at, least, limit)?;
             let wanted = found.len().min((end - at) as usize);
             block.extend_from_slice(&found[..wanted]);
         }
         Ok(block)
+    }
+
+    /// Reads `len` bytes of a structure whose length is not known, as libhdf5 does: what follows it in
+    /// the same bytes costs no further read. Where pieces are read, that is so anyway.
+    pub(super) fn speculate(&mut self, offset: u64, len: u64) -> Result<(), DecodeError> {
+        let left = self.window.len().saturating_sub(offset);
+        let len = len.min(left).min(self.window.capacity());
+        if self.window.is_exact() && len > 0 {
+            self.window.at_least(offset, len, offset + len)?;
+        }
+        Ok(())
     }
 
     /// As [`get`](Blocks::get), for a block whose last four bytes are its checksum.

@@ -278,6 +278,9 @@ fn find_in_tree(
     }
 }
 
+/// Chunks that a node has room for, as HDF5 makes it.
+const TREE_ENTRIES: usize = 64;
+
 /// The used part of a node, its last key left out.
 fn tree_node(
     blocks: &mut Blocks<'_>,
@@ -285,6 +288,8 @@ fn tree_node(
     head: usize,
     key: usize,
 ) -> Result<Vec<u8>, DecodeError> {
+    let room = head + TREE_ENTRIES * (key + blocks.addressing.address_bytes) + key;
+    blocks.speculate(offset, room as u64)?;
     let block = blocks.get(offset, head as u64)?;
     let mut fields = blocks.fields(&block, offset);
     // A node's type, 1 for chunks, stands where other blocks have their version.

@@ -150,9 +150,17 @@ impl Dataset {
             Layout::Contiguous(None) => Ok(()),
             Layout::Contiguous(Some(start)) => {
                 let offset = *start + index * self.sample_bytes;
-                stream(blocks, offset, self.sample_bytes, &mut |at, bytes| {
-                    visit(Part { chunk: None, at, bytes });
-                })
+                let mut show = |at, bytes: &[u8]| visit(Part { chunk: None, at, bytes });
+                if blocks.window.is_exact() {
+                    let left = (self.space.dims[0] - index) * self.sample_bytes;
+                    return bench.read_at_once(
+                        blocks,
+                        offset,
+                        (self.sample_bytes, left),
+                        &mut show,
+                    );
+                }
+                stream(blocks, offset, self.sample_bytes, &mut show)
             }
             Layout::Chunked(chunks) => {
                 let (chunk_bytes, filters) = (chunks.bytes(), &self.filters);
@@ -202,6 +210,9 @@ impl Workbench<'_> {
         show: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<(), DecodeError> {
         let plain = mask.trailing_ones() as usize >= filters.len();
+        if plain && len == chunk_bytes && blocks.window.is_exact() {
+            return self.read_at_once(blocks, offset, (len, len), show);
+        }
         if plain && len == chunk_bytes {
             return stream(blocks, offset, len, show);
         }
@@ -211,6 +222,28 @@ impl Workbench<'_> {
         blocks.window.read_into(offset, &mut self.packed[..len])?;
         let chunk = Packed { offset, len, mask, chunk_bytes };
         self.unpacker.unpack(filters, &chunk, [self.packed, self.spare], show)
+    }
+}
+
+/// What libhdf5 reads of a contiguous dataset when less is asked for (`H5Pset_sieve_buf_size`).
+const SIEVE_BYTES: u64 = 64 << 10;
+
+impl Workbench<'_> {
+    /// Reads `len` bytes with one call, as libhdf5 does; of few bytes, more of the `left` ones that
+    /// the dataset still has.
+    fn read_at_once(
+        &mut self,
+        blocks: &mut Blocks<'_>,
+        offset: u64,
+        (len, left): (u64, u64),
+        show: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<(), DecodeError> {
+        let asked = if len < SIEVE_BYTES { left.min(SIEVE_BYTES) } else { len };
+        let (len, asked) = (len as usize, asked as usize);
+        grow(self.packed, asked);
+        blocks.window.read_into(offset, &mut self.packed[..asked])?;
+        show(0, &self.packed[..len]);
+        Ok(())
     }
 }
 

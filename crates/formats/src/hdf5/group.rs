@@ -5,7 +5,7 @@
 
 use super::blocks::{Blocks, Budget, Kept};
 use super::fields::{Fields, unsupported, wrong};
-use super::header::{self, kind};
+use super::header::{self, SPECULATED_BYTES, kind};
 use super::heap::Heap;
 use super::tree2::Tree2;
 use crate::DecodeError;
@@ -13,7 +13,15 @@ use crate::DecodeError;
 /// What the names of the sample datasets begin with; their number follows.
 pub(super) const RECORDS: &str = "records_";
 
+/// The name of the only sample dataset in files of DLIO 2.0.0.
+const ONLY_RECORDS: &[u8] = b"records";
+
 const LINKS_BY_NAME: u8 = 5;
+
+/// Entries that a node of an old group has room for, as HDF5 makes them: children of a node of the
+/// tree, and symbols.
+const TREE_ENTRIES: u64 = 32;
+const NODE_SYMBOLS: u64 = 8;
 
 /// Where the headers of the first `count` sample datasets stand.
 pub(super) fn members(
@@ -91,6 +99,9 @@ struct Found {
 impl Found {
     /// The number in the name of a sample dataset that is wanted.
     fn number(&self, name: &[u8]) -> Option<u64> {
+        if name == ONLY_RECORDS && self.count == 1 {
+            return Some(0);
+        }
         let digits = std::str::from_utf8(name).ok()?.strip_prefix(RECORDS)?;
         let number: u64 = digits.parse().ok()?;
         (number < self.count && number.to_string() == digits).then_some(number)
@@ -161,6 +172,8 @@ fn tree_node(
 ) -> Result<(), DecodeError> {
     let widths = blocks.addressing;
     let head = 8 + 2 * widths.address_bytes as u64;
+    let (links, addresses) = (widths.length_bytes as u64, widths.address_bytes as u64);
+    blocks.speculate(offset, head + TREE_ENTRIES * (links + addresses) + links)?;
     let block = blocks.get(offset, head)?;
     let mut fields = blocks.fields(&block, offset);
     // A node's type, 0 for groups, stands where other blocks have their version.
@@ -190,12 +203,14 @@ fn symbol_node(
     budget: &mut Budget,
 ) -> Result<(), DecodeError> {
     let widths = blocks.addressing;
+    let symbol_bytes = (widths.length_bytes + widths.address_bytes + 24) as u64;
+    blocks.speculate(offset, 8 + NODE_SYMBOLS * symbol_bytes)?;
     let head = blocks.get(offset, 8)?;
     let mut fields = blocks.fields(&head, offset);
     fields.begins("SNOD", 1)?;
     fields.skip(1)?;
     let symbols = u64::from(fields.u16()?);
-    let len = 8 + symbols * (widths.length_bytes + widths.address_bytes + 24) as u64;
+    let len = 8 + symbols * symbol_bytes;
     budget.spend(len, offset)?;
     let block = blocks.get(offset, len)?;
     let mut fields = blocks.fields(&block, offset);
@@ -221,6 +236,7 @@ fn symbol_node(
 /// The names of an old group.
 fn local_heap(blocks: &mut Blocks<'_>, offset: u64) -> Result<Vec<u8>, DecodeError> {
     let widths = blocks.addressing;
+    blocks.speculate(offset, SPECULATED_BYTES)?;
     let head = blocks.get(offset, (8 + 2 * widths.length_bytes + widths.address_bytes) as u64)?;
     let mut fields = blocks.fields(&head, offset);
     fields.begins("HEAP", 0)?;
@@ -229,4 +245,19 @@ fn local_heap(blocks: &mut Blocks<'_>, offset: u64) -> Result<Vec<u8>, DecodeErr
     let _free = fields.length()?;
     let data = fields.defined("the names of the group")?;
     blocks.get(data, len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_only_dataset_of_dlio_2_0_0_is_the_first_one() {
+        let number = |count, name: &[u8]| Found { places: Vec::new(), root: 0, count }.number(name);
+        assert_eq!(number(1, b"records"), Some(0));
+        assert_eq!(number(1, b"records_0"), Some(0));
+        assert_eq!(number(2, b"records"), None, "one of several has a number");
+        assert_eq!(number(1, b"records_1"), None);
+        assert_eq!(number(1, b"records_00"), None);
+    }
 }

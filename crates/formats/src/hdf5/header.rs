@@ -21,6 +21,9 @@ pub(super) mod kind {
 
 const SHARED: u8 = 2;
 
+/// What libhdf5 reads of a header before it knows how long that is.
+pub(super) const SPECULATED_BYTES: u64 = 512;
+
 /// One message of a header.
 pub(super) struct Message<'a> {
     pub(super) kind: u16,
@@ -49,6 +52,7 @@ pub(super) fn messages(
     visit: &mut VisitMessage<'_>,
 ) -> Result<(), DecodeError> {
     let mut walk = Walk { visit, parts: Vec::new(), budget: Budget::of(blocks) };
+    blocks.speculate(offset, SPECULATED_BYTES)?;
     let start = blocks.get(offset, 6)?;
     if start.starts_with(b"OHDR") {
         return walk.current(blocks, offset, Shape::of(&start, offset)?);

@@ -11,8 +11,11 @@ const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 /// Before the superblock there may be anything, up to a power of two from this on.
 const FIRST_USER_BLOCK: u64 = 512;
 
-/// Enough for every version with addresses of eight bytes.
-const LONGEST: u64 = 100;
+/// The superblock of versions 2 and 3, with addresses of eight bytes.
+const CURRENT_BYTES: u64 = 48;
+
+/// Those of versions 0 and 1.
+const OLD_BYTES: [u64; 2] = [96, 100];
 
 /// Opens the file: its blocks, and the offset of the root group's header.
 pub(super) fn open<'a>(
@@ -22,8 +25,13 @@ pub(super) fn open<'a>(
     let unknown = Addressing { address_bytes: 8, length_bytes: 8, base: 0 };
     let mut blocks = Blocks::new(source, piece, unknown)?;
     let base = find(&mut blocks)?;
-    let len = (blocks.window.len() - base).min(LONGEST);
-    let bytes = blocks.get(base, len)?;
+    let left = blocks.window.len() - base;
+    let mut bytes = blocks.get(base, left.min(CURRENT_BYTES))?;
+    let old = bytes.get(SIGNATURE.len()).and_then(|&version| OLD_BYTES.get(usize::from(version)));
+    if let Some(&old) = old {
+        let more = left.min(old).saturating_sub(CURRENT_BYTES);
+        bytes.extend(blocks.get(base + CURRENT_BYTES, more)?);
+    }
     let (addressing, root, end) = parse(&bytes, base)?;
     blocks.addressing = addressing;
     blocks.window.check_end(end)?;

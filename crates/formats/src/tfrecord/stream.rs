@@ -46,6 +46,14 @@ impl Reader<'_> {
         self.stream.len
     }
 
+    /// Whether the file ends at `offset`; reads on if that is not known.
+    pub(super) fn ends_at(&mut self, offset: u64) -> Result<bool, DecodeError> {
+        match self.chunk(offset).map(|_| false) {
+            Err(DecodeError::Truncated { .. }) if offset == self.stream.len => Ok(true),
+            found => found,
+        }
+    }
+
     /// Bytes read from the source by this reader.
     pub(super) fn pulled(&self) -> u64 {
         self.pulled
@@ -110,14 +118,19 @@ impl Reader<'_> {
         }
         stream.filled = 0;
         let target = &mut stream.buffer[..wanted as usize];
-        self.source.read_exact_at(offset, target).map_err(|source| DecodeError::Source {
-            offset,
-            wanted,
-            source,
-        })?;
+        let read = self.source.read_up_to(offset, target);
+        let found = read.map_err(|source| DecodeError::Source { offset, wanted, source })?;
         stream.start = offset;
-        stream.filled = wanted as usize;
-        self.pulled += wanted;
+        stream.filled = found;
+        self.pulled += found as u64;
+        if (found as u64) < wanted {
+            // Not every source knows its size before its end was seen.
+            stream.len = offset + found as u64;
+        }
+        if found == 0 {
+            let needed = offset.saturating_add(1);
+            return Err(DecodeError::Truncated { offset, needed, found: offset });
+        }
         Ok(())
     }
 }

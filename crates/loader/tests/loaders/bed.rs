@@ -7,7 +7,9 @@ use feedline_formats::{
     Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
     Options, SampleRead, Scratch, Sink, Source, Stretch, find,
 };
-use feedline_loader::{DataSet, EpochOrder, EpochShare, FileNames, Reading};
+use feedline_loader::{
+    DataSet, Dealing, EpochOrder, EpochShare, FileNames, LastBatch, Reading, Remainder, Sharding,
+};
 use feedline_store::{Memory, Op};
 
 pub(crate) const S: u64 = 1_000_000_000;
@@ -23,9 +25,17 @@ impl FileNames for Numbered {
     }
 }
 
-/// The share of a rank that is alone.
-pub(crate) fn share(order: &EpochOrder, first_place: u64, batches: u64) -> EpochShare<'_> {
-    EpochShare { order, first_place, batches, rank: (0, 1), epoch: 1, seed: 7 }
+/// Batches of `batch` of a rank that is alone.
+pub(crate) fn share(order: &EpochOrder, batch: u64, batches: u64) -> EpochShare<'_> {
+    let dealing = Dealing {
+        space: order.space(),
+        ranks: 1,
+        batch,
+        sharding: Sharding::Strided,
+        remainder: Remainder::Pad,
+        last_batch: LastBatch::Keep,
+    };
+    EpochShare { order, dealing, rank: 0, batches, epoch: 1, seed: 7 }
 }
 
 /// `files` samples of which opening number i takes `open_s(i)` seconds; opens are noted as
@@ -70,7 +80,9 @@ fn data_set(store: Memory, format: Arc<dyn Format>) -> DataSet {
         names: Arc::new(Numbered),
         format,
         reading: Reading::default(),
+        cost: None,
         stop: Arc::default(),
+        look: None,
     }
 }
 
@@ -131,5 +143,16 @@ impl Opened for Records {
     ) -> Result<(), DecodeError> {
         stretches.push(Stretch { offset: 8 * index, len: Some(8) });
         Ok(())
+    }
+}
+
+/// Numbers below `end`, the same in every run.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        // Knuth's multiplier; the upper bits are good enough.
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % end
     }
 }

@@ -1,6 +1,8 @@
 //! The loaders against the rules of the frameworks they stand for, under simulated time.
 
 mod bed;
+mod cost;
+mod dealing;
 mod opening;
 mod reading;
 mod stream;

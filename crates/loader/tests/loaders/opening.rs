@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use feedline_clock::Clock;
 use feedline_loader::{DataSet, Deal, EpochOrder, SampleSpace, Shuffle, TorchConfig, TorchLoader};
-use feedline_store::{Entry, Kind, Object, Resident, Store, StoreError, Upload};
+use feedline_store::{Entry, Kind, Object, Store, StoreError, Upload};
 
 use crate::bed::{npy_files, record_files, share};
 
@@ -56,10 +56,6 @@ impl Store for Noting {
         self.inner.free_bytes(folder)
     }
 
-    fn resident_bytes(&self, key: &str) -> Result<Option<Resident>, StoreError> {
-        self.inner.resident_bytes(key)
-    }
-
     fn locate(&self, key: &str) -> String {
         self.inner.locate(key)
     }
@@ -78,10 +74,10 @@ fn files_that_are_read_whole_are_opened_for_that() {
             Arc::new(Noting { inner: Arc::clone(&data.store), whole: zero(), anywhere: zero() });
         let data = DataSet { store: Arc::clone(&noting) as Arc<dyn Store>, ..data };
         let order = EpochOrder::new(space, Shuffle::None, 0);
-        let config = TorchConfig { workers: 1, prefetch: 1, batch: 4, deal: Deal::InTurn };
+        let config = TorchConfig { workers: 1, prefetch: 1, deal: Deal::InTurn, shuffle: None };
         let mut loader = TorchLoader::new(&clock, &data, config, |_| Box::new(|| 0));
         loader.epoch(
-            share(&order, 0, 1),
+            share(&order, 4, 1),
             |batches| {
                 while batches.next_batch().unwrap().is_some() {}
             },

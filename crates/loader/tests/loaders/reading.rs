@@ -9,7 +9,8 @@ use feedline_store::Op;
 
 use crate::bed::{S, npy_files, record_files, share};
 
-const CONFIG: TorchConfig = TorchConfig { workers: 1, prefetch: 1, batch: 4, deal: Deal::InTurn };
+const CONFIG: TorchConfig =
+    TorchConfig { workers: 1, prefetch: 1, deal: Deal::InTurn, shuffle: None };
 
 fn with(data: DataSet, model: ReadModel, kept_files: usize) -> DataSet {
     DataSet { reading: Reading { model, kept_files, kept_for: KeptFor::Run }, ..data }
@@ -20,7 +21,7 @@ fn calls(clock: &Clock, data: &DataSet, space: SampleSpace, epochs: u64) -> (u64
     let order = EpochOrder::new(space, Shuffle::None, 0);
     let mut loader = TorchLoader::new(clock, data, CONFIG, |_| Box::new(|| 0));
     for _ in 0..epochs {
-        loader.epoch(share(&order, 0, space.len() / 4), |batches| {
+        loader.epoch(share(&order, 4, space.len() / 4), |batches| {
             while batches.next_batch().unwrap().is_some() {}
         });
     }
@@ -61,10 +62,9 @@ fn what_is_kept_for_an_epoch_is_read_again_in_the_next() {
     let epoch = DataSet { reading: reading(KeptFor::Epoch), ..data.clone() };
     let order = EpochOrder::new(SampleSpace { per_file: 1, ..space }, Shuffle::None, 0);
     let opens = |data: &DataSet| {
-        let config = TorchConfig { batch: 1, ..CONFIG };
-        let mut loader = TorchLoader::new(&clock, data, config, |_| Box::new(|| 0));
+        let mut loader = TorchLoader::new(&clock, data, CONFIG, |_| Box::new(|| 0));
         for _ in 0..3 {
-            loader.epoch(share(&order, 0, 1), |batches| {
+            loader.epoch(share(&order, 1, 1), |batches| {
                 batches.next_batch().unwrap().unwrap();
             });
         }
@@ -80,9 +80,8 @@ fn a_kept_file_still_has_no_more_samples_than_it_has() {
     let (data, _) = npy_files(&clock, 1, |_| 0);
     let data = with(data, ReadModel::Framework, 1);
     let order = EpochOrder::new(SampleSpace { files: 1, per_file: 2 }, Shuffle::None, 0);
-    let config = TorchConfig { batch: 1, ..CONFIG };
-    let mut loader = TorchLoader::new(&clock, &data, config, |_| Box::new(|| 0));
-    let error = loader.epoch(share(&order, 0, 2), |batches| {
+    let mut loader = TorchLoader::new(&clock, &data, CONFIG, |_| Box::new(|| 0));
+    let error = loader.epoch(share(&order, 1, 2), |batches| {
         batches.next_batch().unwrap().unwrap();
         batches.next_batch().unwrap_err()
     });
@@ -106,12 +105,12 @@ fn a_deep_reader_has_many_reads_under_way() {
         let order = EpochOrder::new(SampleSpace { files: 4, per_file: 1 }, Shuffle::None, 0);
         let mut loader = TorchLoader::new(&clock, &data, CONFIG, |_| Box::new(|| 0));
         let batch =
-            loader.epoch(share(&order, 0, 1), |batches| batches.next_batch().unwrap().unwrap());
+            loader.epoch(share(&order, 4, 1), |batches| batches.next_batch().unwrap().unwrap());
         assert_eq!(batch.wait.storage_ns, seconds * S, "{model:?}");
         assert_eq!(batch.wait.total_ns(), seconds * S, "{model:?}");
         assert_eq!(loader.meter().op(Op::Read).calls, 4, "{model:?}");
         let bytes = match model {
-            ReadModel::Framework => 100 + 200 + 300,
+            ReadModel::Framework | ReadModel::Native => 100 + 200 + 300,
             ReadModel::Deep { .. } => 4 * 8,
         };
         assert_eq!(batch.sample_bytes, bytes, "a deep reader knows only what it moved");
@@ -125,7 +124,7 @@ fn a_deep_reader_reads_whole_files_of_formats_that_are_read_whole() {
     let data = with(data, ReadModel::Deep { depth: 3 }, 0);
     let order = EpochOrder::new(SampleSpace { files: 4, per_file: 1 }, Shuffle::None, 0);
     let mut loader = TorchLoader::new(&clock, &data, CONFIG, |_| Box::new(|| 0));
-    let batch = loader.epoch(share(&order, 0, 1), |batches| batches.next_batch().unwrap().unwrap());
+    let batch = loader.epoch(share(&order, 4, 1), |batches| batches.next_batch().unwrap().unwrap());
     assert_eq!(batch.sample_bytes, 4 * (128 + 64), "header and samples");
 }
 
@@ -135,7 +134,7 @@ fn a_deep_reader_names_the_file_that_is_missing() {
     let data = with(record_files(&clock, 3, 1, 0), ReadModel::Deep { depth: 2 }, 0);
     let order = EpochOrder::new(SampleSpace { files: 4, per_file: 1 }, Shuffle::None, 0);
     let mut loader = TorchLoader::new(&clock, &data, CONFIG, |_| Box::new(|| 0));
-    let error = loader.epoch(share(&order, 0, 1), |batches| batches.next_batch().unwrap_err());
+    let error = loader.epoch(share(&order, 4, 1), |batches| batches.next_batch().unwrap_err());
     let LoadError::Bytes { batch: 0, source } = error else { panic!("{error}") };
     assert!(source.to_string().contains("memory:3"), "{source}");
 }

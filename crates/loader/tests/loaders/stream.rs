@@ -1,26 +1,19 @@
 //! Loaders that read samples in a row.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use feedline_clock::Clock;
 use feedline_loader::{
-    Batches, DataSet, Delivered, EpochOrder, EpochShare, LoadError, Preprocess, Rows, SampleSpace,
-    Shuffle, StreamConfig, StreamLoader, Wait,
+    Batches, DataSet, Dealing, Delivered, EpochOrder, EpochShare, LoadError, Preprocess, Rows,
+    SampleSpace, Sharding, Shuffle, StreamConfig, StreamLoader, Wait,
 };
 use feedline_store::{Memory, Op};
 
-use crate::bed::{S, npy_files, record_files, share};
+use crate::bed::{Numbers, S, npy_files, record_files, share};
 
 /// One reader, batches of one, nothing ahead.
-const PLAIN: StreamConfig = StreamConfig {
-    readers: 1,
-    parsers: 1,
-    prefetch: 0,
-    batch: 1,
-    shuffle: None,
-    rows: Rows::Files,
-};
+const PLAIN: StreamConfig =
+    StreamConfig { readers: 1, parsers: 1, prefetch: 0, shuffle: None, rows: Rows::Files };
 
 fn loader(clock: &Clock, data: &DataSet, config: StreamConfig) -> StreamLoader {
     StreamLoader::new(clock, data, config, |_| None)
@@ -45,7 +38,7 @@ fn files_are_interleaved_record_by_record() {
     let data = record_files(&clock, 5, 2, 0);
     let order = order(5, 2, Shuffle::None);
     let config = StreamConfig { readers: 2, prefetch: 2, ..PLAIN };
-    let came = loader(&clock, &data, config).epoch(share(&order, 0, 10), records);
+    let came = loader(&clock, &data, config).epoch(share(&order, 1, 10), records);
     // Two files at a time; the fifth has nobody to take turns with.
     assert_eq!(came, [0, 100, 1, 101, 200, 300, 201, 301, 400, 401]);
 }
@@ -55,48 +48,125 @@ fn shuffled_files_are_still_read_from_front_to_back() {
     let clock = Clock::simulated();
     let data = record_files(&clock, 4, 3, 0);
     let order = order(4, 3, Shuffle::Files);
-    let came = loader(&clock, &data, PLAIN).epoch(share(&order, 0, 12), records);
+    let came = loader(&clock, &data, PLAIN).epoch(share(&order, 1, 12), records);
     assert_ne!(came[0], 0, "this seed moves the first file");
     for file in came.chunks(3) {
         assert_eq!(file, [file[0], file[0] + 1, file[0] + 2]);
     }
 }
 
-/// Runs every rank's share and checks that each record comes at most once, as many as planned.
+/// What every rank gets, batch by batch of `batch`, and that no record comes twice.
 #[track_caller]
-fn check_shares(files: u64, per_file: u64, ranks: u64, batch_total: usize) -> Vec<Vec<u64>> {
+fn shares(
+    sharding: Sharding,
+    (files, per_file): (u64, u64),
+    (ranks, batch): (u64, u64),
+    config: StreamConfig,
+) -> Vec<Vec<(u64, u64)>> {
     let clock = Clock::simulated();
     let data = record_files(&clock, files, per_file, 0);
     let order = order(files, per_file, Shuffle::None);
-    let batches = files * per_file / ranks;
-    let mut seen = BTreeSet::new();
-    let came: Vec<Vec<u64>> = (0..ranks)
-        .map(|rank| {
-            let share = EpochShare { rank: (rank, ranks), ..share(&order, 0, batches) };
-            loader(&clock, &data, StreamConfig { readers: 2, ..PLAIN }).epoch(share, records)
-        })
-        .collect();
-    for record in came.iter().flatten() {
-        assert!(seen.insert(*record), "record {record} came twice");
-    }
-    assert_eq!(seen.len(), batch_total);
-    came
+    let plain = share(&order, batch, 0);
+    let dealing = Dealing { ranks, sharding, ..plain.dealing };
+    let batches = dealing.steps();
+    let came = |rank| {
+        let share = EpochShare { dealing, rank, batches, ..plain };
+        let came = loader(&clock, &data, config).epoch(share, all);
+        came.iter().map(|batch| (batch.samples, batch.sample_bytes)).collect::<Vec<_>>()
+    };
+    (0..ranks).map(came).collect()
 }
 
 #[test]
 fn q9_ranks_read_files_of_their_own() {
-    let came = check_shares(4, 2, 2, 8);
-    assert_eq!(came, [[0, 200, 1, 201], [100, 300, 101, 301]]);
+    let config = StreamConfig { readers: 2, ..PLAIN };
+    let came = shares(Sharding::Files, (4, 2), (2, 1), config);
+    assert_eq!(came[0], [0, 200, 1, 201].map(|record| (1, record)));
+    assert_eq!(came[1], [100, 300, 101, 301].map(|record| (1, record)));
 }
 
 #[test]
-fn files_that_cannot_be_shared_out_are_shared_by_record() {
-    // Rank 0 has file 0, rank 1 file 1; of file 2 rank 0 takes records 0 and 2, rank 1 record 1.
-    // Three batches each are all that both can make.
-    let came = check_shares(3, 3, 2, 8);
-    assert_eq!(came, [[0, 200, 1, 2], [100, 101, 201, 102]]);
-    check_shares(2, 6, 4, 12);
-    check_shares(7, 5, 3, 33);
+fn the_rank_with_the_fewest_files_ends_the_epoch_for_all() {
+    // Six files of three records on four ranks: two files for ranks 0 and 1, one for 2 and 3. Batches
+    // of two: ranks 2 and 3 have a full one and one of a single record, the others are cut short.
+    let came = shares(Sharding::Files, (6, 3), (4, 2), PLAIN);
+    assert_eq!(came[0], [(2, 1), (2, 2 + 400)]);
+    assert_eq!(came[1], [(2, 100 + 101), (2, 102 + 500)]);
+    assert_eq!(came[2], [(2, 200 + 201), (1, 202)]);
+    assert_eq!(came[3], [(2, 300 + 301), (1, 302)]);
+}
+
+#[test]
+fn records_are_dealt_in_the_order_in_which_they_come() {
+    // Three files of three records on two ranks: record by record for one reader; two readers
+    // interleave the first two files before they are dealt.
+    let came = shares(Sharding::Records, (3, 3), (2, 1), PLAIN);
+    assert_eq!(came[0], [0, 2, 101, 200].map(|record| (1, record)));
+    assert_eq!(came[1], [1, 100, 102, 201].map(|record| (1, record)));
+    let came = shares(Sharding::Records, (3, 3), (2, 1), StreamConfig { readers: 2, ..PLAIN });
+    assert_eq!(came[0], [0, 1, 2, 200].map(|record| (1, record)));
+    assert_eq!(came[1], [100, 101, 102, 201].map(|record| (1, record)));
+}
+
+#[test]
+fn records_dealt_behind_a_shuffle_buffer_still_come_once() {
+    let config = StreamConfig { shuffle: Some(4), ..PLAIN };
+    let came = shares(Sharding::Records, (3, 4), (3, 1), config);
+    let mut records: Vec<u64> = came.iter().flatten().map(|&(_, record)| record).collect();
+    records.sort_unstable();
+    assert_eq!(records, [0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203]);
+}
+
+/// What tf.data makes of files, written down again: a cycle of `readers` files of which each gives a
+/// record in turn, an ended one making room for the next file.
+fn interleaved(files: &[u64], per_file: u64, readers: usize) -> Vec<u64> {
+    let mut waiting = files.iter();
+    let mut cycle: Vec<Option<(u64, u64)>> =
+        (0..readers).map(|_| waiting.next().map(|&file| (file, 0))).collect();
+    let mut all = Vec::new();
+    while cycle.iter().any(Option::is_some) {
+        for slot in &mut cycle {
+            let Some((file, index)) = slot else { continue };
+            all.push(100 * *file + *index);
+            *index += 1;
+            if *index == per_file {
+                *slot = waiting.next().map(|&file| (file, 0));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn any_files_are_dealt_to_ranks_as_tf_data_deals_them() {
+    let mut numbers = Numbers(6);
+    for _ in 0..60 {
+        let (files, per_file) = (1 + numbers.below(9), 1 + numbers.below(6));
+        let (ranks, readers, batch) =
+            (1 + numbers.below(4), 1 + numbers.below(3), 1 + numbers.below(4));
+        let sharding = [Sharding::Files, Sharding::Records][numbers.below(2) as usize];
+        let made = |rank: u64| {
+            let listed: Vec<u64> = (0..files)
+                .filter(|file| sharding == Sharding::Records || file % ranks == rank)
+                .collect();
+            let all = interleaved(&listed, per_file, readers as usize);
+            let mine: Vec<u64> = match sharding {
+                Sharding::Records => {
+                    all.into_iter().skip(rank as usize).step_by(ranks as usize).collect()
+                }
+                _ => all,
+            };
+            let sums = mine.chunks(batch as usize);
+            sums.map(|chunk| (chunk.len() as u64, chunk.iter().sum())).collect::<Vec<(u64, u64)>>()
+        };
+        let steps = (0..ranks).map(|rank| made(rank).len()).min().unwrap();
+        let config = StreamConfig { readers: readers as u32, ..PLAIN };
+        let came = shares(sharding, (files, per_file), (ranks, batch), config);
+        for (rank, came) in (0..).zip(came) {
+            let case = (files, per_file, ranks, readers, batch, sharding);
+            assert_eq!(came, made(rank)[..steps], "rank {rank} of {case:?}");
+        }
+    }
 }
 
 #[test]
@@ -108,7 +178,7 @@ fn the_shuffle_buffer_is_full_before_the_first_record_leaves_it() {
     let order = order(1, 5, Shuffle::None);
     let config = StreamConfig { shuffle: Some(3), ..PLAIN };
     let (mut times, mut came) = (Vec::new(), Vec::new());
-    loader(&clock, &data, config).epoch(share(&order, 0, 5), |batches| {
+    loader(&clock, &data, config).epoch(share(&order, 1, 5), |batches| {
         while let Some(batch) = batches.next_batch().unwrap() {
             times.push(clock.now() / S);
             came.push(batch.sample_bytes);
@@ -130,11 +200,11 @@ fn readers_run_ahead_only_as_far_as_the_queues_allow() {
     let bytes = (0..100u64).flat_map(u64::to_le_bytes).collect::<Vec<u8>>();
     store.put("0", bytes);
     let order = order(1, 100, Shuffle::None);
-    let config = StreamConfig { prefetch: 2, batch: 2, ..PLAIN };
+    let config = StreamConfig { prefetch: 2, ..PLAIN };
     let mut stream = loader(&clock, &data, config);
     let mut reads = |take: u64| {
         let before = stream.meter().op(Op::Read).calls;
-        stream.epoch(share(&order, 0, 50), |batches| {
+        stream.epoch(share(&order, 2, 50), |batches| {
             clock.sleep(S);
             for _ in 0..take {
                 batches.next_batch().unwrap().unwrap();
@@ -157,7 +227,7 @@ fn a_wait_is_split_at_the_reader_that_comes_last_and_the_parse_step() {
     let order = order(1, 3, Shuffle::None);
     let work = |_| Some(Box::new(|| 3 * S) as Preprocess);
     let mut stream = StreamLoader::new(&clock, &data, PLAIN, work);
-    let waits = stream.epoch(share(&order, 0, 2), |batches| {
+    let waits = stream.epoch(share(&order, 1, 2), |batches| {
         let waits: Vec<Wait> = all(batches).iter().map(|batch| batch.wait).collect();
         waits
     });
@@ -178,7 +248,7 @@ fn waits_of_later_epochs_are_split_like_those_of_the_first() {
     let order = order(1, 2, Shuffle::None);
     let mut stream = loader(&clock, &data, PLAIN);
     for epoch in 0..3 {
-        let waits: Vec<(u64, u64)> = stream.epoch(share(&order, 0, 2), |batches| {
+        let waits: Vec<(u64, u64)> = stream.epoch(share(&order, 1, 2), |batches| {
             all(batches).iter().map(|b| (b.wait.storage_ns / S, b.wait.worker_ns)).collect()
         });
         assert_eq!(waits, [(2, 0), (2, 0)], "epoch {epoch}");
@@ -190,9 +260,9 @@ fn dali_on_demand_opens_the_file_for_every_sample() {
     let clock = Clock::simulated();
     let data = record_files(&clock, 2, 4, 0);
     let order = order(2, 4, Shuffle::None);
-    let config = StreamConfig { batch: 4, rows: Rows::Places, ..PLAIN };
+    let config = StreamConfig { rows: Rows::Places, ..PLAIN };
     let mut stream = loader(&clock, &data, config);
-    stream.epoch(share(&order, 0, 2), |batches| all(batches).len());
+    stream.epoch(share(&order, 4, 2), |batches| all(batches).len());
     assert_eq!(stream.meter().op(Op::Open).calls, 8);
 }
 
@@ -202,7 +272,7 @@ fn nothing_is_read_behind_the_last_batch() {
     let data = record_files(&clock, 1, 100, 0);
     let order = order(1, 100, Shuffle::None);
     let mut stream = loader(&clock, &data, PLAIN);
-    stream.epoch(share(&order, 0, 3), |batches| {
+    stream.epoch(share(&order, 1, 3), |batches| {
         assert_eq!(all(batches).len(), 3);
         clock.sleep(S);
     });
@@ -217,7 +287,7 @@ fn a_panicking_parser_ends_the_epoch_instead_of_hanging() {
     let work = |_| Some(Box::new(|| -> u64 { panic!("on purpose") }) as Preprocess);
     let mut stream = StreamLoader::new(&clock, &data, PLAIN, work);
     let order = order(1, 4, Shuffle::None);
-    let error = stream.epoch(share(&order, 0, 4), |batches| batches.next_batch().unwrap_err());
+    let error = stream.epoch(share(&order, 1, 4), |batches| batches.next_batch().unwrap_err());
     assert_eq!(error.to_string(), "the reader of batch 0 panicked");
 }
 
@@ -231,7 +301,7 @@ fn parsers_work_on_several_batches_at_a_time() {
     let config = StreamConfig { parsers: 3, prefetch: 3, ..PLAIN };
     let work = |_| Some(Box::new(|| 3 * S) as Preprocess);
     let mut stream = StreamLoader::new(&clock, &data, config, work);
-    let times = stream.epoch(share(&order, 0, 6), |batches| {
+    let times = stream.epoch(share(&order, 1, 6), |batches| {
         let times: Vec<u64> =
             std::iter::from_fn(|| batches.next_batch().unwrap().map(|_| clock.now() / S)).collect();
         times
@@ -246,9 +316,9 @@ fn dali_readers_share_the_samples_of_a_batch() {
     let clock = Clock::simulated();
     let data = record_files(&clock, 8, 1, S);
     let order = order(8, 1, Shuffle::None);
-    let config = StreamConfig { readers: 2, batch: 4, rows: Rows::Places, ..PLAIN };
+    let config = StreamConfig { readers: 2, rows: Rows::Places, ..PLAIN };
     let mut stream = loader(&clock, &data, config);
-    let came = stream.epoch(share(&order, 0, 2), |batches| {
+    let came = stream.epoch(share(&order, 4, 2), |batches| {
         let mut came = Vec::new();
         while let Some(batch) = batches.next_batch().unwrap() {
             came.push((clock.now() / S, batch.sample_bytes));
@@ -264,7 +334,7 @@ fn a_file_with_too_few_records_is_named() {
     let clock = Clock::simulated();
     let data = record_files(&clock, 2, 2, 0);
     let order = order(2, 3, Shuffle::None);
-    let error = loader(&clock, &data, PLAIN).epoch(share(&order, 0, 6), |batches| {
+    let error = loader(&clock, &data, PLAIN).epoch(share(&order, 1, 6), |batches| {
         batches.next_batch().unwrap();
         batches.next_batch().unwrap();
         batches.next_batch().unwrap_err()
@@ -281,7 +351,7 @@ fn a_panicking_reader_ends_the_epoch_instead_of_hanging() {
     let work = |_| Some(Box::new(|| -> u64 { panic!("on purpose") }) as Preprocess);
     let mut stream = StreamLoader::new(&clock, &data, config, work);
     let order = order(4, 1, Shuffle::None);
-    let error = stream.epoch(share(&order, 0, 4), |batches| batches.next_batch().unwrap_err());
+    let error = stream.epoch(share(&order, 1, 4), |batches| batches.next_batch().unwrap_err());
     assert_eq!(error.to_string(), "the reader of batch 0 panicked");
 }
 
@@ -292,6 +362,6 @@ fn a_stop_ends_reading_between_two_samples() {
     data.stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let order = order(1, 4, Shuffle::None);
     let error = loader(&clock, &data, PLAIN)
-        .epoch(share(&order, 0, 4), |batches| batches.next_batch().unwrap_err());
+        .epoch(share(&order, 1, 4), |batches| batches.next_batch().unwrap_err());
     assert!(matches!(error, LoadError::Stopped));
 }

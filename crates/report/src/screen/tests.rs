@@ -1,8 +1,8 @@
 //! Whole screens of runs whose values were made up.
 
 use feedline_bench::{
-    Altered, Cause, Generated, Geometry, Host, Moment, Plan, Split, StorageCounts, Strict,
-    Transfer, Transfers, Verdict,
+    Altered, AskedRange, Burnt, Cause, Generated, Geometry, Host, LeftOut, Moment, PerSample, Plan,
+    Split, StorageCounts, Strict, Transfer, Transfers, Verdict,
 };
 use feedline_workload::{BUILT_IN, Override, Source, compose, presets, resolve};
 
@@ -68,6 +68,7 @@ fn starved() -> Made {
         compute_ns: 39 * S,
         storage_ns: 50 * S,
         decode_ns: 4 * S,
+        framework_ns: 0,
         worker_ns: S,
         peers_ns: 0,
         behind_ns: 0,
@@ -100,6 +101,8 @@ fn starved() -> Made {
             target: 0.9,
             quick: false,
             altered: Altered::default(),
+            per_sample: None,
+            forecast_au_percent: None,
             verdict: Verdict::Starved { au_percent, target_percent, by, share_percent: 53.2 },
             cautions: vec![
                 "the data set (24.6 GB) fits in memory (33.0 GB): later epochs may not touch the \
@@ -112,6 +115,7 @@ fn starved() -> Made {
         storage: StorageCounts {
             reads: 6_720,
             read_bytes: 123_144_527_520,
+            asked: Some(AskedRange { least: 1, median: 4096, most: 258_048 }),
             p50_s: Some(0.0121),
             p99_s: Some(0.0874),
             opens: 840,
@@ -267,7 +271,9 @@ where the time of the steps went, on each rank
   peers       1.0 %  500 ms  ▊
 
 storage     6,720 reads of 123 GB in all, p50 12.1 ms, p99 87.4 ms; 840 opens
-page cache  held 0.0 % of the data before epoch 1, 31.4 % before epoch 5
+reading     framework model (the calls of NumPy on CPython 3.9 to 3.13): 1 to 258,048 bytes asked
+            per read, median 4,096
+page cache  held 0.0 % of what epoch 1 opened, 31.4 % of what epoch 5 opened
 
 next        find the limit: --accelerators 4
 results     results/unet3d/summary.json and the files of each rank beside it
@@ -299,7 +305,9 @@ where the time of the steps went, on each rank
   peers       0.0 %     0 s
 
 storage     6,720 reads of 123 GB in all, p50 12.1 ms, p99 87.4 ms; 840 opens
-page cache  held 0.0 % of the data before epoch 1, 31.4 % before epoch 5
+reading     framework model (the calls of NumPy on CPython 3.9 to 3.13): 1 to
+            258,048 bytes asked per read, median 4,096
+page cache  held 0.0 % of what epoch 1 opened, 31.4 % of what epoch 5 opened
 
 warnings    - `dataset.num_files_eval` is set, but nothing is evaluated
             - the data set (24.6 GB) fits in memory (33.0 GB): later epochs may
@@ -327,7 +335,9 @@ where the time of the steps went, on each rank
   peers       0.0 %     0 s
 
 storage     6,720 reads of 123 GB in all, p50 12.1 ms, p99 87.4 ms; 840 opens
-page cache  held 0.0 % of the data before epoch 1, 31.4 % before epoch 5
+reading     framework model (the calls of NumPy on CPython 3.9 to 3.13): 1 to 258,048 bytes asked
+            per read, median 4,096
+page cache  held 0.0 % of what epoch 1 opened, 31.4 % of what epoch 5 opened
 
 warnings    - `dataset.num_files_eval` is set, but nothing is evaluated
             - the data set (24.6 GB) fits in memory (33.0 GB): later epochs may not touch the
@@ -382,7 +392,9 @@ where the time of the steps went, on each rank
   peers       0.0 %     0 s
 
 storage     6,720 reads of 123 GB in all, p50 12.1 ms, p99 87.4 ms; 840 opens
-page cache  held 0.0 % of the data before epoch 1, 31.4 % before epoch 5
+reading     framework model (the calls of NumPy on CPython 3.9 to 3.13): 1 to
+            258,048 bytes asked per read, median 4,096
+page cache  held 0.0 % of what epoch 1 opened, 31.4 % of what epoch 5 opened
 
 next        give the accelerators something to do
 results     results/unet3d/summary.json and the files of each rank beside it
@@ -399,7 +411,8 @@ fn a_run_too_short_to_judge() {
 TOO SHORT to judge: 1 step made, none left after those that do not count
 
 workload    unet3d_h100: 1 accelerator, 1 epoch × 1 step, batch 7, 7 npz files,
-            semantics of DLIO; --quick: not comparable with other results
+            semantics of DLIO main (e1919d7); --quick: not comparable with other
+            results
 AU          n/a: no step counts; 90 % wanted
 throughput  n/a: no step counts
 ranks done  first after 1.20 s, last after 1.20 s
@@ -412,6 +425,7 @@ where the time of the steps went, on each rank
   peers       0.0 %     0 s
 
 storage     no reads; 0 opens
+reading     framework model (the calls of NumPy on CPython 3.9 to 3.13)
 page cache  n/a: the system does not tell what it holds
 
 next        make more steps: --epochs N, or more files
@@ -445,7 +459,9 @@ where the time of the steps went, on each rank
   peers       0.0 %     0 s
 
 storage     6,720 reads of 123 GB in all, p50 12.1 ms, p99 87.4 ms; 840 opens
-page cache  held 0.0 % of the data before epoch 1, 31.4 % before epoch 5
+reading     framework model (the calls of NumPy on CPython 3.9 to 3.13): 1 to
+            258,048 bytes asked per read, median 4,096
+page cache  held 0.0 % of what epoch 1 opened, 31.4 % of what epoch 5 opened
 
 warnings    - `dataset.num_files_eval` is set, but nothing is evaluated
             - the data set (24.6 GB) fits in memory (33.0 GB): later epochs may
@@ -521,7 +537,9 @@ where the time of the steps went, on each rank
   peers       0.0 %     0 s
 
 storage     6,720 reads of 123 GB in all, p50 12.1 ms, p99 87.4 ms; 840 opens
-page cache  held 0.0 % of the data before epoch 1, 31.4 % before epoch 5
+reading     framework model (the calls of NumPy on CPython 3.9 to 3.13): 1 to 258,048 bytes asked
+            per read, median 4,096
+page cache  held 0.0 % of what epoch 1 opened, 31.4 % of what epoch 5 opened
 generated   210 files, 30.8 GB in 64.0 s: 481 MB/s
 saved       3 saves of 499 MB, 1.25 s each on average, 1.50 s at most, 0.399 GB/s; files p10 100,
             p90 400 MB/s; 12.5 % of their time until safe
@@ -592,7 +610,7 @@ fn warnings_give_way_to_the_answer() {
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), MOST_LINES);
     assert!(lines.iter().all(|line| !line.is_empty()));
-    assert_eq!(lines[MOST_LINES - 3], "            - 15 more in summary.json");
+    assert_eq!(lines[MOST_LINES - 3], "            - 17 more in summary.json");
     assert!(lines[MOST_LINES - 2].starts_with("next        ask the storage for more"));
     assert!(lines[MOST_LINES - 1].starts_with("results     results/unet3d/summary.json"));
 }
@@ -642,4 +660,65 @@ fn an_outcome_is_shown_by_its_values() {
     let summary = Summary::new(&outcome);
     let text = screen(&outcome, &summary, &run.report, "results/unet3d/", NARROW);
     assert_eq!(text, run.render(NARROW));
+}
+
+/// A run in which Python was the limit.
+fn held_back_by_python() -> Made {
+    let mut run = starved();
+    run.summary.strict.split.framework_ns = 60 * S;
+    run.plan.framework = FrameworkPlan::Burnt(Burnt {
+        cost: std::sync::Arc::default(),
+        per_sample_ns: 69_000_000,
+        held_bytes: 73_400_320,
+        file: "c.json".into(),
+        source: "Python 3.11.7, torch 2.15.0, measured 2026-11-18".into(),
+        caution: None,
+    });
+    run.report.per_sample = Some(PerSample { framework_s: 0.069, storage_s: 0.003 });
+    let (au_percent, target_percent) = (41.34, 90.0);
+    run.report.verdict =
+        Verdict::Starved { au_percent, target_percent, by: Cause::Framework, share_percent: 39.0 };
+    run
+}
+
+#[test]
+fn python_is_named_where_it_is_the_limit() {
+    let text = held_back_by_python().render(WIDE);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flat.starts_with(
+            "STARVED by the framework: Python takes 69.0 ms per sample, storage 3.00 ms; \
+             accelerators were busy 41.3 % of the time, 90 % wanted"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("\n  framework  39.0 %"), "{text}");
+    assert!(
+        flat.contains(
+            "framework 69.0 ms of CPU time per sample burnt in its place (Python 3.11.7, torch \
+             2.15.0, measured 2026-11-18); batches hold up to 73.4 MB per rank"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_left_out_of_the_headline_is_said_in_one_line() {
+    let mut run = fed();
+    let why = "this machine has no calibration".to_owned();
+    run.plan.framework = FrameworkPlan::LeftOut(LeftOut { why, forecast: None });
+    run.report.forecast_au_percent = Some(30.4);
+    let text = run.render(WIDE);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.starts_with("FED: "), "{text}");
+    assert!(
+        flat.contains(
+            "framework not in these numbers, this machine has no calibration; with PyTorch's reader \
+             this client would reach about 30 %; measure it: feedline calibrate"
+        ),
+        "{text}"
+    );
+    run.report.forecast_au_percent = None;
+    let flat = run.render(WIDE).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("no calibration; measure it: feedline calibrate"), "{flat}");
 }

@@ -34,7 +34,8 @@ pub struct Reader {
     pub shuffle_size: u64,
     /// Whether a sample is read when needed or all at the start.
     pub read_type: ReadType,
-    /// Bytes of one read call; none means the best size for the way of reading.
+    /// Bytes of one read call of the native and deep models, and of TensorFlow's record reader; none
+    /// means the usual size.
     pub transfer_size: Option<u64>,
     /// Emulated work on one sample.
     pub preprocess_time: TimeSpec,
@@ -42,6 +43,8 @@ pub struct Reader {
     pub pin_memory: bool,
     /// How torch would start its workers.
     pub multiprocessing_context: MultiprocessingContext,
+    /// Whether torch's workers live as long as the run; torch's default, or DLIO's, if not said.
+    pub persistent_workers: Option<bool>,
     /// Read past the page cache.
     pub odirect: bool,
     /// Keep native DALI from mapping its files.
@@ -52,8 +55,21 @@ pub struct Reader {
     pub transformed_record_element_type: String,
     /// The order that samples are really read in.
     pub sample_order: SampleOrder,
-    /// What a reader does for a sample.
+    /// How that order is dealt to ranks.
+    pub sharding: Sharding,
+    /// Whether the loader leaves out samples that do not fill a batch; none means as the framework.
+    pub drop_last: Option<bool>,
+    /// Whether the sampler leaves out samples that cannot be dealt to all ranks; none means as the
+    /// framework.
+    pub sampler_drop_last: Option<bool>,
+    /// What a reader does for a sample, as asked for; see [`Workload::read_model`].
+    ///
+    /// [`Workload::read_model`]: crate::Workload::read_model
     pub read_model: ReadModel,
+    /// The Python whose buffered files the framework's readers sit on.
+    pub python: PythonVersion,
+    /// Whether what the framework itself costs is burnt.
+    pub interpreter: Interpreter,
     /// Reads of one reader under way together in the deep model.
     pub queue_depth: u32,
     /// The system calls that bytes are read with.
@@ -82,12 +98,18 @@ impl Default for Reader {
             preprocess_time: TimeSpec::default(),
             pin_memory: true,
             multiprocessing_context: MultiprocessingContext::Fork,
+            persistent_workers: None,
             odirect: false,
             dont_use_mmap: false,
             transformed_record_dims: Vec::new(),
             transformed_record_element_type: "uint8".to_owned(),
             sample_order: SampleOrder::Auto,
-            read_model: ReadModel::Framework,
+            read_model: ReadModel::Auto,
+            python: PythonVersion::V3_13,
+            interpreter: Interpreter::Auto,
+            sharding: Sharding::Auto,
+            drop_last: None,
+            sampler_drop_last: None,
             queue_depth: 32,
             io_engine: IoEngine::Auto,
             kept_files: 1024,
@@ -108,7 +130,10 @@ impl Reader {
             IoEngine::Sync | IoEngine::IoUring => false,
             IoEngine::Auto => {
                 let dali = self.data_loader == DataLoader::NativeDali && !self.dont_use_mmap;
-                format == Format::MmapIndexedBinary || dali
+                // The library maps its files, unless other reads than its own are asked for.
+                let library = matches!(self.read_model, ReadModel::Auto | ReadModel::Framework);
+                let safetensors = format == Format::Safetensors && library && !self.odirect;
+                format == Format::MmapIndexedBinary || safetensors || dali
             }
         }
     }
@@ -194,11 +219,42 @@ keyword_enum! {
     /// What a reader does for a sample. A key of Feedline's own.
     #[derive(Default)]
     pub enum ReadModel {
-        /// The calls of the framework's reader, one sample after the other, decoding included.
+        /// As the framework, unless reads are asked for that its readers cannot make.
         #[default]
+        Auto = "auto",
+        /// The calls of the framework's reader, one sample after the other, decoding included.
         Framework = "framework",
+        /// Few large reads, one sample after the other, decoding included.
+        Native = "native",
         /// Many reads under way together, nothing decoded.
         Deep = "deep",
+    }
+}
+
+keyword_enum! {
+    /// A Python, by how large it makes the buffer of a file. A key of Feedline's own.
+    #[derive(Default)]
+    pub enum PythonVersion {
+        /// CPython 3.9 to 3.13: the file system's preferred size (`st_blksize`).
+        #[default]
+        V3_13 = "3.13",
+        /// CPython 3.14 and later: 128 KiB at least, 8 MiB at most.
+        V3_14 = "3.14",
+    }
+}
+
+keyword_enum! {
+    /// Whether what the framework itself costs (interpreter, hand-over, workers' start) is burnt. A
+    /// key of Feedline's own.
+    #[derive(Default)]
+    pub enum Interpreter {
+        /// If this machine has a calibration that covers the format.
+        #[default]
+        Auto = "auto",
+        /// Always; without a calibration the run is refused.
+        Calibrated = "calibrated",
+        /// Never.
+        None = "none",
     }
 }
 
@@ -245,5 +301,27 @@ keyword_enum! {
         Sequential = "sequential",
         /// What DLIO really does with the shuffle keys.
         Dlio = "dlio",
+    }
+}
+
+keyword_enum! {
+    /// How the samples of an epoch are dealt to ranks. A key of Feedline's own.
+    #[derive(Default)]
+    pub enum Sharding {
+        /// As the emulated loader deals.
+        #[default]
+        Auto = "auto",
+        /// In turn, as PyTorch's `DistributedSampler` does.
+        Strided = "strided",
+        /// A block of the order for each rank.
+        Blocked = "blocked",
+        /// Files in turn, as tf.data's `Dataset.shard` and WebDataset's `split_by_node` do.
+        Files = "files",
+        /// Every rank reads all files and takes every R-th record.
+        Records = "records",
+        /// Blocks of whole steps, as DLIO's main branch deals.
+        Dlio = "dlio",
+        /// As DLIO 2.0.0 deals, which shuffles inside the blocks of ranks.
+        Dlio200 = "dlio_2.0.0",
     }
 }

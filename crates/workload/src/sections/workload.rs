@@ -3,7 +3,7 @@
 use super::checkpoint::Checkpoint;
 use super::dataset::Dataset;
 use super::model::Model;
-use super::reader::{DataLoader, Reader};
+use super::reader::{DataLoader, IoEngine, ReadModel, Reader};
 use super::storage::Storage;
 use super::train::{Evaluation, Train};
 use crate::keyword::keyword_enum;
@@ -41,6 +41,29 @@ impl Workload {
     /// Whether shuffled samples go through a buffer, behind readers that go on in their order.
     pub fn has_shuffle_buffer(&self) -> bool {
         self.dataset.format.is_streamed() || self.reader.data_loader == DataLoader::NativeDali
+    }
+
+    /// What a reader does for a sample; never [`ReadModel::Auto`].
+    pub fn read_model(&self) -> ReadModel {
+        match self.reader.read_model {
+            ReadModel::Auto if self.beyond_framework().is_some() => ReadModel::Native,
+            ReadModel::Auto => ReadModel::Framework,
+            model => model,
+        }
+    }
+
+    /// A setting that asks for reads which the framework's own readers do not make, if there is one.
+    pub(crate) fn beyond_framework(&self) -> Option<String> {
+        let reader = &self.reader;
+        let engine = reader.io_engine;
+        if reader.odirect {
+            return Some("reader.odirect: true".to_owned());
+        }
+        if matches!(engine, IoEngine::IoUring | IoEngine::Mmap) {
+            return Some(format!("reader.io_engine: {engine}"));
+        }
+        let native_dali = reader.data_loader == DataLoader::NativeDali;
+        native_dali.then(|| format!("reader.data_loader: {}", reader.data_loader))
     }
 
     /// Whether the run makes the data set and stops.

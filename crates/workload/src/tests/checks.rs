@@ -204,9 +204,9 @@ fn ways_of_reading_that_exclude_each_other_are_refused_in_words() {
     );
     check(
         "webdataset",
-        "read_threads: 0",
-        "`reader.read_threads: 0` cannot go with `dataset.format: webdataset`",
-        "records in a row need a reader that is ahead of the trainer",
+        "read_threads: 0, sharding: records",
+        "`reader.read_threads: 0` cannot go with `reader.sharding: records`",
+        "records that are dealt one by one need a reader ahead of the trainer",
         "use `reader.read_threads=1`",
     );
     sound(&reading("hdf5", "read_model: deep, io_engine: io_uring, odirect: True"), 1);
@@ -254,6 +254,14 @@ fn keys_that_need_another_are_named() {
              webdataset) and the loader tensorflow",
         ],
     );
+    check_remarks(
+        &reading("npz", "data_loader: dali, interpreter: calibrated"),
+        &[
+            "`reader.interpreter` has no effect without `reader.read_model: framework` and the loader \
+           pytorch or tensorflow",
+        ],
+    );
+    check_remarks(&reading("npz", "data_loader: pytorch, interpreter: calibrated"), &[]);
     check_remarks(
         &reading("tfrecord", "shuffle_size: 5"),
         &["`reader.shuffle_size` has no effect without `reader.sample_shuffle`"],
@@ -374,44 +382,27 @@ fn a_run_must_have_something_to_do() {
 }
 
 #[test]
-fn an_epoch_must_have_a_step() {
+fn sharding_goes_with_how_the_format_is_read() {
     unsound(
-        "dataset: {num_files_train: 4, num_samples_per_file: 2}\nreader: {batch_size: 9}\n",
+        "framework: pytorch\ndataset: {format: npz}\nreader: {sharding: files}\n",
         1,
-        "training has 8 samples, but `reader.batch_size` is 9",
-        Some("raise `dataset.num_files_train` or lower `reader.batch_size` from 9"),
+        "`reader.sharding: files` cannot go with `dataset.format: npz`: samples are dealt one by one",
+        Some("use `reader.sharding=auto`"),
     );
     unsound(
-        "dataset: {num_files_train: 4, num_samples_per_file: 2}\nreader: {batch_size: 2}\n",
-        5,
-        "training has 8 samples, but one step of 5 ranks with `reader.batch_size` 2 takes 10",
-        Some("use at most 4 ranks, or raise `dataset.num_files_train`"),
-    );
-    sound("dataset: {num_files_train: 4, num_samples_per_file: 2}\nreader: {batch_size: 2}\n", 4);
-    unsound(
-        "workflow: {evaluation: True}\ndataset: {num_files_eval: 2}\nreader: {batch_size_eval: 3}\n",
+        "dataset: {format: tfrecord}\nreader: {sharding: strided}\n",
         1,
-        "evaluation has 2 samples, but `reader.batch_size_eval` is 3",
-        Some("raise `dataset.num_files_eval` or lower `reader.batch_size_eval` from 3"),
+        "`reader.sharding: strided` cannot go with `dataset.format: tfrecord`: records are read in \
+         the order of the file",
+        Some("use `reader.sharding=auto`"),
     );
-    unsound(
-        "workflow: {evaluation: True}\ndataset: {num_files_eval: 2}\n",
-        4,
-        "evaluation has 2 samples, but one step of 4 ranks with `reader.batch_size_eval` 1 takes 4",
-        Some("use at most 2 ranks, or raise `dataset.num_files_eval`"),
-    );
-    sound("dataset: {num_files_eval: 2}\n", 4);
-}
-
-#[test]
-fn no_more_steps_than_an_epoch_has() {
-    unsound(
-        "dataset: {num_files_train: 8}\ntrain: {total_training_steps: 5}\n",
-        2,
-        "`train.total_training_steps` is 5, but an epoch has 4 steps",
-        Some("use at most `train.total_training_steps=4`"),
-    );
-    sound("dataset: {num_files_train: 8}\ntrain: {total_training_steps: 4}\n", 2);
+    for sharding in ["strided", "blocked", "dlio", "dlio_2.0.0"] {
+        let reader = format!("reader: {{sharding: {sharding}, sampler_drop_last: true}}\n");
+        sound(&format!("framework: pytorch\ndataset: {{format: npz}}\n{reader}"), 1);
+    }
+    for sharding in ["files", "records", "dlio", "dlio_2.0.0"] {
+        sound(&format!("reader: {{sharding: {sharding}, drop_last: true}}\n"), 1);
+    }
 }
 
 #[test]

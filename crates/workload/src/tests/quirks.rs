@@ -1,17 +1,7 @@
 //! One test for each fault of DLIO that this crate does not repeat, named by its number.
 
 use super::{composed, refused, resolved, warnings, workload};
-use crate::{
-    DataLoader, Framework, Sampler, Shuffle, StorageType, TimeSpec, check, resolve, steps_per_epoch,
-};
-
-#[test]
-fn q0_steps_count_samples_and_not_files() {
-    let resnet = workload(
-        "dataset: {num_files_train: 1024, num_samples_per_file: 1251}\nreader: {batch_size: 400}\n",
-    );
-    assert_eq!(steps_per_epoch(&resnet, crate::Phase::Train, 8), 400);
-}
+use crate::{DataLoader, Framework, Sampler, Shuffle, StorageType, TimeSpec, check, resolve};
 
 #[test]
 fn q1_fsync_is_read() {
@@ -87,14 +77,11 @@ fn q3_an_override_of_an_unknown_key_names_the_command_line() {
 }
 
 #[test]
-fn q3_a_legacy_spelling_of_a_key_without_effect_gets_both_remarks() {
+fn q3_tensors_that_nobody_makes_are_named() {
     assert_eq!(
-        warnings("dataset: {record_length_resize: 7}\n"),
-        [
-            "w.yaml:1: `dataset.record_length_resize` is read as `dataset.record_length_bytes_resize`",
-            "w.yaml:1: `dataset.record_length_bytes_resize` has no effect: samples are checked and \
-             dropped once read, no tensor is made of them",
-        ]
+        warnings("reader: {transformed_record_dims: [7]}\n"),
+        ["w.yaml:1: `reader.transformed_record_dims` has no effect: samples are checked and \
+             dropped once read, no tensor is made of them",]
     );
 }
 

@@ -1,0 +1,305 @@
+//! `feedline calibrate`: what Python's readers and torch's DataLoader cost on this machine.
+
+mod python;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+use feedline_bench::{
+    CALIBRATION_SCHEMA, Calibration, CollatePoint, DataLoaderFigures, HandOverPoint, Machine,
+    ReaderFigures, SamplePoint, Specimen, StartFigures,
+};
+use feedline_report::units;
+use feedline_workload::Format;
+use serde_json::json;
+
+use crate::args::CalibrateArgs;
+use crate::{calibration_file, failure, order, show, signals};
+use python::{Interpreter, Versions};
+
+/// Bytes of the files that a reader goes through, and how many there are at most and at least.
+const FILES_BYTES: u64 = 32 << 20;
+const FILES: (u64, u64) = (BATCH, 16);
+/// A sample is one row, and pandas takes 20 us for each of its columns.
+const CSV_BYTES_MAX: u64 = 128 << 10;
+/// Samples of a batch, as in the script.
+const BATCH: u64 = 4;
+/// Workers whose start is measured together.
+const STARTED: u32 = 2;
+/// Where torch's workers put batches.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+pub(crate) fn main(args: &CalibrateArgs) -> anyhow::Result<u8> {
+    let formats = formats(&args.formats)?;
+    if !(args.seconds > 0.0 && args.seconds <= 60.0) {
+        let message = format!("--seconds {}: expected a number above 0, up to 60", args.seconds);
+        return Err(failure::hinted(message, "--seconds 0.2"));
+    }
+    let Some(out) = calibration_file::place(args.out.as_deref()) else {
+        return Err(failure::hinted(
+            "there is no place for the figures",
+            "name one with --out FILE",
+        ));
+    };
+    let folder = Folder::new()?;
+    let mut python = Interpreter::start(args.python.as_deref(), &folder.0)?;
+    let versions = python.versions()?;
+    let stop = signals::stop()?;
+    let mut bench = Bench { args, python: &mut python, folder: &folder.0, stop: &stop };
+    let (readers, left_out) = bench.readers(&formats, &versions)?;
+    let data_loader = match versions.packages.contains_key("torch") {
+        true => Some(bench.data_loader()?),
+        false => {
+            failure::say("left out: torch's DataLoader, for lack of torch (pip install torch)");
+            None
+        }
+    };
+    if stop.load(Ordering::Relaxed) {
+        return Ok(failure::INTERRUPTED);
+    }
+    let found = Calibration {
+        feedline_calibration: CALIBRATION_SCHEMA,
+        feedline_version: order::VERSION.to_owned(),
+        date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        machine: Machine::this(),
+        python: versions.into(),
+        readers,
+        data_loader,
+        left_out,
+    };
+    write(&out, &found)?;
+    show::print(&feedline_report::calibration::calibration(
+        &found,
+        &out.display().to_string(),
+        show::style(),
+    ))
+}
+
+/// The formats that are named, or all that have readers.
+fn formats(named: &[String]) -> anyhow::Result<Vec<Format>> {
+    let known = || Format::ALL.iter().copied().filter(|format| package(*format).is_some());
+    if named.is_empty() {
+        return Ok(known().collect());
+    }
+    let format = |name: &String| {
+        known().find(|format| format.as_str() == name).ok_or_else(|| {
+            let known: Vec<_> = known().map(Format::as_str).collect();
+            let hint = format!("formats: {}", known.join(", "));
+            failure::hinted(format!("--formats {name}: there is no reader to measure"), hint)
+        })
+    };
+    named.iter().map(format).collect()
+}
+
+/// The package that reads a format, by its name for pip.
+fn package(format: Format) -> Option<&'static str> {
+    Some(match format {
+        Format::Npz | Format::Npy | Format::IndexedBinary | Format::MmapIndexedBinary => "numpy",
+        Format::Hdf5 => "h5py",
+        Format::Jpeg | Format::Png => "pillow",
+        Format::Csv => "pandas",
+        Format::Tfrecord => "tensorflow",
+        Format::Webdataset => "webdataset",
+        Format::Parquet => "pyarrow",
+        Format::Safetensors => "safetensors",
+        Format::Hdf5Opt | Format::Synthetic => return None,
+    })
+}
+
+/// What is measured, and with what.
+struct Bench<'a> {
+    args: &'a CalibrateArgs,
+    python: &'a mut Interpreter,
+    folder: &'a Path,
+    stop: &'a Arc<AtomicBool>,
+}
+
+type Readers = BTreeMap<String, ReaderFigures>;
+type LeftOut = BTreeMap<String, String>;
+
+impl Bench<'_> {
+    fn readers(
+        &mut self,
+        formats: &[Format],
+        versions: &Versions,
+    ) -> anyhow::Result<(Readers, LeftOut)> {
+        let (mut readers, mut left_out) = (Readers::new(), LeftOut::new());
+        for &format in formats {
+            let package = package(format).expect("only formats with readers are measured");
+            let measured = match versions.packages.contains_key(package) {
+                true => self.reader(format)?,
+                false => Err(format!("{package} is missing (pip install {package})")),
+            };
+            match measured {
+                Ok(figures) => drop(readers.insert(format.to_string(), figures)),
+                Err(why) => {
+                    failure::say(&format!("left out: {format}, {why}"));
+                    left_out.insert(format.to_string(), why);
+                }
+            }
+        }
+        Ok((readers, left_out))
+    }
+
+    /// The figures of a format, or why the real reader cannot read it.
+    fn reader(&mut self, format: Format) -> anyhow::Result<Result<ReaderFigures, String>> {
+        let mut figures = ReaderFigures { call: String::new(), points: Vec::new() };
+        for &bytes in &self.args.sizes {
+            if self.stop.load(Ordering::Relaxed) || (format == Format::Csv && bytes > CSV_BYTES_MAX)
+            {
+                continue;
+            }
+            let folder = self.folder.join(format!("{format}-{bytes}"));
+            let files = (FILES_BYTES / bytes).clamp(FILES.0, FILES.1);
+            let specimen = Specimen::make(&folder, format, bytes, files, self.stop)?;
+            let replay = specimen.replay(self.args.seconds, self.stop)?;
+            let read = self.python.ask(&json!({
+                "measure": "reader",
+                "format": format.as_str(),
+                "paths": specimen.paths(),
+                "seconds": self.args.seconds,
+            }))?;
+            let _ = std::fs::remove_dir_all(&folder);
+            let read = match read {
+                Ok(read) => read,
+                Err(why) => return Ok(Err(why)),
+            };
+            let (call, cpu_ns) = (read.text("call")?, read.number("cpu_ns")?);
+            let cpu_ns = cpu_ns / specimen.samples_per_file() as f64;
+            figures.call = call;
+            let (bytes, replay_cpu_ns) = (replay.sample_bytes, replay.cpu_ns);
+            failure::say(&format!(
+                "{format}, {}: {} per sample, Feedline's reader {}",
+                units::bytes(bytes as f64),
+                units::duration(cpu_ns / 1e9),
+                units::duration(replay_cpu_ns / 1e9)
+            ));
+            figures.points.push(SamplePoint { bytes, cpu_ns, replay_cpu_ns });
+        }
+        Ok(Ok(figures))
+    }
+
+    fn data_loader(&mut self) -> anyhow::Result<DataLoaderFigures> {
+        let mut figures = DataLoaderFigures {
+            collate: Vec::new(),
+            hand_over: Vec::new(),
+            start: BTreeMap::new(),
+        };
+        let batches: Vec<u64> = self.args.sizes.iter().map(|bytes| bytes * BATCH).collect();
+        for &bytes in &batches {
+            let asked = json!({"measure": "collate", "bytes": bytes, "seconds": self.args.seconds});
+            let cpu_ns = self.torch(&asked)?.number("cpu_ns")?;
+            figures.collate.push(CollatePoint { bytes, cpu_ns });
+        }
+        for &workers in &self.args.workers {
+            for &bytes in batches.iter().filter(|&&bytes| fits(bytes, workers)) {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Ok(figures);
+                }
+                let point = self.hand_over(bytes, workers)?;
+                figures.hand_over.push(point);
+            }
+        }
+        for context in ["fork", "spawn"] {
+            let asked = json!({"measure": "start", "context": context, "workers": STARTED});
+            let found = self.torch(&asked)?;
+            let worker_cpu_ns = found.number("worker_cpu_ns")?;
+            let consumer_cpu_ns = found.number("consumer_cpu_ns")?;
+            failure::say(&format!(
+                "start of a worker by {context}: {} there, {} in the consumer",
+                units::duration(worker_cpu_ns / 1e9),
+                units::duration(consumer_cpu_ns / 1e9)
+            ));
+            let start = StartFigures { worker_cpu_ns, consumer_cpu_ns };
+            figures.start.insert(context.to_owned(), start);
+        }
+        Ok(figures)
+    }
+
+    fn hand_over(&mut self, bytes: u64, workers: u32) -> anyhow::Result<HandOverPoint> {
+        let found = self.torch(&json!({
+            "measure": "hand_over",
+            "bytes": bytes,
+            "workers": workers,
+            "seconds": self.args.seconds,
+        }))?;
+        let worker_cpu_ns = found.number("worker_cpu_ns")?;
+        let consumer_cpu_ns = found.number("consumer_cpu_ns")?;
+        failure::say(&format!(
+            "hand-over of {} by {}: {} there, {} in the consumer",
+            units::bytes(bytes as f64),
+            units::counted(u64::from(workers), "worker"),
+            units::duration(worker_cpu_ns / 1e9),
+            units::duration(consumer_cpu_ns / 1e9)
+        ));
+        Ok(HandOverPoint { workers, bytes, worker_cpu_ns, consumer_cpu_ns })
+    }
+
+    /// Asks about torch, which works or is no use at all.
+    fn torch(&mut self, asked: &serde_json::Value) -> anyhow::Result<python::Answer> {
+        self.python.ask(asked)?.map_err(|why| {
+            failure::hinted(
+                format!("torch's DataLoader cannot be measured: {why}"),
+                "see that it works in this Python, or name another with --python PATH",
+            )
+        })
+    }
+}
+
+/// Whether the batches that workers have outstanding fit where torch puts them.
+fn fits(bytes: u64, workers: u32) -> bool {
+    let needed = bytes.saturating_mul(2 * u64::from(workers) + 2);
+    let free = rustix::fs::statvfs(SHARED_MEMORY).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
+    needed <= free / 2
+}
+
+/// A folder of its own, which goes when this does.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> anyhow::Result<Self> {
+        let path = std::env::temp_dir().join(format!("feedline-calibrate-{}", std::process::id()));
+        std::fs::create_dir(&path)
+            .with_context(|| format!("{}: cannot be made", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Writes the file as a whole or not at all.
+fn write(path: &Path, found: &Calibration) -> anyhow::Result<()> {
+    let attempt = || {
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        let partial = path.with_added_extension(format!("partial-{}", std::process::id()));
+        let text = serde_json::to_string_pretty(found)?;
+        let written = std::fs::write(&partial, text + "\n");
+        written.and_then(|()| std::fs::rename(&partial, path)).inspect_err(|_| {
+            let _ = std::fs::remove_file(&partial);
+        })
+    };
+    attempt().with_context(|| format!("{}: cannot be written", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_named_or_all_that_can_be_measured() {
+        assert_eq!(formats(&[]).unwrap().len(), Format::ALL.len() - 2);
+        let named = ["npz".to_owned(), "png".to_owned()];
+        assert_eq!(formats(&named).unwrap(), [Format::Npz, Format::Png]);
+        let error = formats(&["synthetic".to_owned()]).unwrap_err();
+        assert_eq!(error.to_string(), "--formats synthetic: there is no reader to measure");
+    }
+}

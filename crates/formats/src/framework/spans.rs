@@ -1,0 +1,178 @@
+//! Readers that know where a sample is and ask for all of it at once: pyarrow's column chunks, and
+//! DLIO's indexed binary through Python's files.
+
+use super::library::Python;
+use super::python_file::Buffered;
+use crate::{Companion, DecodeError, Opened, SampleRead, Scratch, Source, StreamError, Stretch};
+
+/// Whose file the bytes of a sample come through.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Through {
+    /// None: one call each.
+    Nothing,
+    /// Python's buffered file, by `readinto`.
+    PythonFile(Python),
+}
+
+/// A file whose samples are found by the format's own index.
+pub(super) struct Located {
+    inner: Box<dyn Opened>,
+    through: Through,
+    stretches: Vec<Stretch>,
+}
+
+impl Located {
+    pub(super) fn new(inner: Box<dyn Opened>, through: Through) -> Located {
+        Located { inner, through, stretches: Vec::new() }
+    }
+
+    fn read_spans(
+        &mut self,
+        source: &mut dyn Source,
+        index: u64,
+        scratch: &mut Scratch,
+        memory: &mut Vec<u8>,
+    ) -> Result<SampleRead, DecodeError> {
+        let Located { inner, through, stretches } = self;
+        stretches.clear();
+        let mut buffered = std::mem::take(&mut scratch.buffered);
+        let mut spans = Spans::new(source, *through, memory, &mut buffered);
+        let read = inner.locate(&mut spans, index, scratch, stretches).and_then(|()| {
+            spans.stretches = stretches;
+            inner.read(&mut spans, index, scratch)
+        });
+        scratch.buffered = buffered;
+        read
+    }
+}
+
+impl Opened for Located {
+    fn read(
+        &mut self,
+        source: &mut dyn Source,
+        index: u64,
+        scratch: &mut Scratch,
+    ) -> Result<SampleRead, DecodeError> {
+        let mut memory = std::mem::take(&mut scratch.file);
+        let read = self.read_spans(source, index, scratch, &mut memory);
+        scratch.file = memory;
+        read
+    }
+}
+
+/// A file of which whole stretches are read with one call, whatever part of them is asked for.
+pub(super) struct Spans<'a> {
+    source: &'a mut dyn Source,
+    through: Through,
+    stretches: &'a [Stretch],
+    memory: &'a mut Vec<u8>,
+    buffered: &'a mut Buffered,
+    /// Which bytes of the file are in memory.
+    held: std::ops::Range<u64>,
+    len: Option<u64>,
+}
+
+impl<'a> Spans<'a> {
+    pub(super) fn new(
+        source: &'a mut dyn Source,
+        through: Through,
+        memory: &'a mut Vec<u8>,
+        buffered: &'a mut Buffered,
+    ) -> Spans<'a> {
+        Spans { source, through, stretches: &[], memory, buffered, held: 0..0, len: None }
+    }
+
+    /// Brings the stretch into memory that holds these bytes, if one does.
+    fn bring(&mut self, offset: u64, end: u64) -> Result<(), StreamError> {
+        let holds = |stretch: &&Stretch| {
+            let stretch_end = stretch.len.map(|len| stretch.offset.saturating_add(len));
+            stretch.offset <= offset && stretch_end.is_some_and(|stretch_end| end <= stretch_end)
+        };
+        let Some(stretch) = self.stretches.iter().find(holds) else { return Ok(()) };
+        let len = usize::try_from(stretch.len.unwrap_or(0))?;
+        if self.memory.len() < len {
+            self.memory.resize(len, 0);
+        }
+        self.held = 0..0;
+        let into = &mut self.memory[..len];
+        match self.through {
+            Through::Nothing => self.source.read_exact_at(stretch.offset, into)?,
+            Through::PythonFile(python) => {
+                let mut file = self.buffered.resume(self.source, python);
+                file.seek(stretch.offset);
+                file.read_exact_into(into)?;
+            }
+        }
+        self.held = stretch.offset..stretch.offset + len as u64;
+        Ok(())
+    }
+}
+
+impl Source for Spans<'_> {
+    fn len(&mut self) -> Result<u64, StreamError> {
+        if let Some(len) = self.len {
+            return Ok(len);
+        }
+        let len = match self.through {
+            Through::Nothing => self.source.len()?,
+            Through::PythonFile(python) => self.buffered.open(self.source, python)?.len(),
+        };
+        self.len = Some(len);
+        Ok(len)
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+        let end = offset.saturating_add(buf.len() as u64);
+        let is_held = |held: &std::ops::Range<u64>| held.start <= offset && end <= held.end;
+        if !is_held(&self.held) {
+            self.bring(offset, end)?;
+        }
+        if !is_held(&self.held) {
+            return self.source.read_exact_at(offset, buf);
+        }
+        let from = (offset - self.held.start) as usize;
+        buf.copy_from_slice(&self.memory[from..from + buf.len()]);
+        Ok(())
+    }
+
+    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
+        let source = self.source.companion(which)?;
+        Ok(match self.through {
+            Through::Nothing => source,
+            Through::PythonFile(python) => {
+                Box::new(IndexFile { source, python, buffered: Buffered::default(), len: None })
+            }
+        })
+    }
+}
+
+/// An index file that is read through Python's buffered file.
+struct IndexFile<'a> {
+    source: Box<dyn Source + 'a>,
+    python: Python,
+    buffered: Buffered,
+    len: Option<u64>,
+}
+
+impl Source for IndexFile<'_> {
+    fn len(&mut self) -> Result<u64, StreamError> {
+        match self.len {
+            Some(len) => Ok(len),
+            None => {
+                let len = self.buffered.open(self.source.as_mut(), self.python)?.len();
+                Ok(*self.len.insert(len))
+            }
+        }
+    }
+
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+        self.len()?;
+        let mut file = self.buffered.resume(self.source.as_mut(), self.python);
+        file.seek(offset);
+        Ok(file.read_exact_into(buf)?)
+    }
+
+    fn piece_bytes(&self) -> usize {
+        usize::MAX
+    }
+}

@@ -1,0 +1,209 @@
+//! Which places of an epoch each rank reads, and how they make batches.
+//!
+//! Pure arithmetic in constant memory: a place is a number below that of all samples, an
+//! [`EpochOrder`](crate::EpochOrder) says which sample stands there.
+
+use crate::turns::Turns;
+use crate::{SampleId, SampleSpace};
+
+/// How the places of an epoch are dealt to ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharding {
+    /// Place p goes to rank p mod R, as PyTorch's `DistributedSampler` deals.
+    Strided,
+    /// Rank r has the r-th of R blocks of equal length.
+    Blocked,
+    /// Rank r has the r-th of R blocks of whole batches, as DLIO deals. Places that fill no further
+    /// step of all ranks are left out.
+    WholeSteps,
+    /// File f goes to rank f mod R, as tf.data's `shard` deals; readers take turns record by record.
+    Files,
+    /// File f goes to rank f mod R, and the n-th file of a rank to its worker n mod W, which makes
+    /// batches of its own, as WebDataset's `split_by_node` and `split_by_worker` deal.
+    WorkerFiles {
+        /// W, 1 or more.
+        workers: u64,
+    },
+    /// Every rank reads all files and takes every R-th record.
+    Records,
+}
+
+/// What becomes of places that cannot be dealt to all ranks evenly, where places are dealt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remainder {
+    /// The order is repeated from its start until it comes out even.
+    Pad,
+    /// They are left out.
+    Cut,
+}
+
+/// What becomes of samples that do not fill a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastBatch {
+    /// They are a batch of their own.
+    Keep,
+    /// They are left out.
+    Drop,
+}
+
+/// How an epoch is dealt to ranks and cut into batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dealing {
+    /// The samples that take part.
+    pub space: SampleSpace,
+    /// How many ranks there are.
+    pub ranks: u64,
+    /// Samples in a full batch of one rank.
+    pub batch: u64,
+    /// Who gets which places.
+    pub sharding: Sharding,
+    /// What becomes of places that do not come out even.
+    pub remainder: Remainder,
+    /// What becomes of samples that do not fill a batch.
+    pub last_batch: LastBatch,
+}
+
+/// What the ranks read in an epoch, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EpochTally {
+    /// Samples in all batches.
+    pub read: u64,
+    /// Of those, how many were read before in the same epoch.
+    pub repeated: u64,
+    /// Samples that are in no batch.
+    pub left_out: u64,
+}
+
+impl Dealing {
+    /// Samples that are dealt to a rank.
+    pub fn samples(&self, rank: u64) -> u64 {
+        let (all, ranks) = (self.space.len(), self.ranks);
+        match self.sharding {
+            Sharding::Strided | Sharding::Blocked => match self.remainder {
+                Remainder::Pad => all.div_ceil(ranks),
+                Remainder::Cut => all / ranks,
+            },
+            Sharding::WholeSteps => all / (ranks * self.batch) * self.batch,
+            Sharding::Files | Sharding::WorkerFiles { .. } => {
+                self.files(rank) * self.space.per_file
+            }
+            Sharding::Records => all.saturating_sub(rank).div_ceil(ranks),
+        }
+    }
+
+    /// Batches that a rank can make of its samples.
+    pub fn batches(&self, rank: u64) -> u64 {
+        match self.worker_batches(rank) {
+            Some(turns) => turns.total(),
+            None => self.cut(self.samples(rank)),
+        }
+    }
+
+    /// Steps of an epoch: every rank has a part in each of them, so that the rank with the fewest
+    /// batches says. That is the last one.
+    pub fn steps(&self) -> u64 {
+        self.batches(self.ranks - 1)
+    }
+
+    /// Samples in the first `batches` batches of a rank.
+    pub fn read(&self, rank: u64, batches: u64) -> u64 {
+        match (self.worker_batches(rank), self.sharding) {
+            (Some(turns), Sharding::WorkerFiles { workers }) => {
+                let most = |worker| self.worker_samples(rank, worker);
+                let taken = |worker| turns.taken(worker, batches) * self.batch;
+                (0..workers).map(|worker| taken(worker).min(most(worker))).sum()
+            }
+            _ => (batches * self.batch).min(self.samples(rank)),
+        }
+    }
+
+    /// What all ranks read in an epoch of so many steps.
+    pub fn tally(&self, steps: u64) -> EpochTally {
+        let all = self.space.len();
+        let read = (0..self.ranks).map(|rank| self.read(rank, steps)).sum();
+        let distinct = match self.sharding {
+            Sharding::Strided => all.min(read),
+            Sharding::Blocked => self.distinct_of_blocks(self.read(0, steps)),
+            _ => read,
+        };
+        EpochTally { read, repeated: read - distinct, left_out: all - distinct }
+    }
+
+    /// The place of a rank's n-th sample, where places are dealt.
+    pub fn place(&self, rank: u64, n: u64) -> u64 {
+        let place = match self.sharding {
+            Sharding::Strided => n * self.ranks + rank,
+            _ => rank * self.samples(rank) + n,
+        };
+        place % self.space.len()
+    }
+
+    /// The place, and the sample in it, of record `n` of the rank's files, or of those of one of its
+    /// workers: a place of a file is what the order shuffles.
+    pub(crate) fn record(&self, rank: u64, worker: u64, n: u64) -> SampleId {
+        let (local, index) = (n / self.space.per_file, n % self.space.per_file);
+        let file = match self.sharding {
+            Sharding::WorkerFiles { workers } => (local * workers + worker) * self.ranks + rank,
+            Sharding::Records => local,
+            _ => local * self.ranks + rank,
+        };
+        SampleId { file, index }
+    }
+
+    /// Files that a rank opens, where files are dealt.
+    pub(crate) fn files(&self, rank: u64) -> u64 {
+        match self.sharding {
+            Sharding::Records => self.space.files,
+            _ => self.space.files.saturating_sub(rank).div_ceil(self.ranks),
+        }
+    }
+
+    /// How the batches of a rank's workers follow on one another, if each makes its own.
+    pub(crate) fn worker_batches(&self, rank: u64) -> Option<Turns> {
+        let Sharding::WorkerFiles { workers } = self.sharding else { return None };
+        let (files, per_file) = (self.files(rank), self.space.per_file);
+        let short = files / workers;
+        let cut = |files: u64| self.cut(files * per_file);
+        Some(Turns {
+            rows: workers,
+            longer: files % workers,
+            long: cut(short + 1),
+            short: cut(short),
+        })
+    }
+
+    /// Samples in the files of one worker.
+    pub(crate) fn worker_samples(&self, rank: u64, worker: u64) -> u64 {
+        match self.sharding {
+            Sharding::WorkerFiles { workers } => {
+                let files = self.files(rank).saturating_sub(worker).div_ceil(workers);
+                files * self.space.per_file
+            }
+            _ => self.samples(rank),
+        }
+    }
+
+    /// Batches that can be made of so many samples.
+    fn cut(&self, samples: u64) -> u64 {
+        match self.last_batch {
+            LastBatch::Keep => samples.div_ceil(self.batch),
+            LastBatch::Drop => samples / self.batch,
+        }
+    }
+
+    /// Distinct places at the beginning of all blocks, `each` of every block. Blocks that reach beyond
+    /// the last place go on at the first one.
+    fn distinct_of_blocks(&self, each: u64) -> u64 {
+        let (all, block) = (self.space.len(), self.samples(0));
+        if each == 0 || block == 0 {
+            return 0;
+        }
+        let dealt = self.ranks * block;
+        if each == block {
+            return all.min(dealt);
+        }
+        let within = |end: u64| end / block * each + (end % block).min(each);
+        let again = (all..dealt).filter(|place| place % block < each);
+        within(all.min(dealt)) + again.filter(|place| (place - all) % block >= each).count() as u64
+    }
+}
