@@ -32,6 +32,8 @@ class Job:
     per_file: int = 1
     # Further overrides, as key and value below `workload`.
     more: tuple = ()
+    # What Feedline's readers do for a sample; speed is the business of the models named for it.
+    read_model: str = "native"
 
     def overrides(self, length_key, generate):
         """The job as Hydra overrides of the `unet3d_h100` workload."""
@@ -134,6 +136,7 @@ class Feedline(Program):
 
     def argv(self, job, generate):
         overrides = job.overrides(self.length_key, generate)
+        overrides.append(f"++workload.reader.read_model={job.read_model}")
         return [str(self.binary), "run", "unet3d_h100", *overrides, "--out", str(self.out)]
 
 
