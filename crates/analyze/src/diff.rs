@@ -231,11 +231,27 @@ fn functions(first: &Analysis, second: &Analysis) -> Vec<FunctionChange> {
     rows
 }
 
+/// The read models that runs of Feedline say they used, in order.
+fn read_models(analysis: &Analysis) -> Vec<&str> {
+    let marks = analysis.functions.iter().filter(|function| function.category == "read_model");
+    let mut models: Vec<_> = marks.map(|function| function.name.as_str()).collect();
+    models.sort_unstable();
+    models
+}
+
 fn warnings(first: &Analysis, second: &Analysis) -> Vec<String> {
     let mut warnings = Vec::new();
     let (ours, theirs) = (first.allocation.ranks, second.allocation.ranks);
     if ours != theirs {
         warnings.push(format!("{ours} ranks beside {theirs}"));
+    }
+    let (ours, theirs) = (read_models(first), read_models(second));
+    if !ours.is_empty() && !theirs.is_empty() && ours != theirs {
+        let (ours, theirs) = (ours.join(" and "), theirs.join(" and "));
+        warnings.push(format!(
+            "the first was read with the {ours} model, the second with {theirs}: they asked the storage \
+             for different things"
+        ));
     }
     for (which, analysis) in [("first", first), ("second", second)] {
         let limits = analysis.health.problems.iter().filter(|problem| problem.limits_claims);

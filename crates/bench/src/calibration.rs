@@ -5,6 +5,7 @@
 //! that a later version can draw its own conclusions.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use feedline_loader::{Curve, FrameworkCost, HandOver, Often, WorkerStart};
 use feedline_workload::{Compression, DataLoader, MultiprocessingContext, Workload};
@@ -33,6 +34,8 @@ pub struct Calibration {
     pub machine: Machine,
     /// With which Python.
     pub python: Python,
+    /// Samples of each batch that was measured.
+    pub batch_samples: NonZeroU64,
     /// By format: the real reader's CPU time per sample.
     pub readers: BTreeMap<String, ReaderFigures>,
     /// torch's `DataLoader`, if there was a torch.
@@ -93,44 +96,57 @@ pub struct ReaderFigures {
 }
 
 /// CPU time of one sample, read from the page cache.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SamplePoint {
     /// Bytes of the sample.
     pub bytes: u64,
-    /// Of the real reader.
+    /// Of the real reader, in a loop.
     pub cpu_ns: f64,
     /// Of Feedline's reader in its place.
     pub replay_cpu_ns: f64,
+    /// Of batches that a `DataLoader` read and handed over, where that was measured. The same call
+    /// takes longer there than in a loop.
+    pub in_loader: Vec<BatchPoint>,
+}
+
+impl SamplePoint {
+    /// CPU time of the real reader in a loader with so many workers: of a batch that was read and
+    /// handed over, what handing over alone does not take.
+    fn cpu_ns_in(&self, loader: Option<&DataLoaderFigures>, workers: u32, samples: u64) -> f64 {
+        let nearest = nearest(&self.in_loader, workers);
+        let Some((loader, point)) = loader.zip(nearest) else { return self.cpu_ns };
+        let hand_over = loader.hand_over(point.workers);
+        let (whole, handed) = match point.workers {
+            0 => (point.consumer_cpu_ns, hand_over.collate.at(point.bytes)),
+            _ => (point.worker_cpu_ns, hand_over.worker.at(point.bytes)),
+        };
+        (whole - handed as f64).max(0.0) / samples as f64
+    }
+}
+
+/// The point whose number of workers is nearest; without workers everything is different.
+fn nearest(points: &[BatchPoint], workers: u32) -> Option<&BatchPoint> {
+    let alike = points.iter().filter(|point| (point.workers == 0) == (workers == 0));
+    alike.min_by_key(|point| (point.workers.abs_diff(workers), point.workers))
 }
 
 /// torch's `DataLoader`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataLoaderFigures {
-    /// Without workers: putting a batch together.
-    pub collate: Vec<CollatePoint>,
-    /// With workers: handing a batch over.
-    pub hand_over: Vec<HandOverPoint>,
+    /// Batches whose samples were ready in memory: with workers, handing one over; without, putting
+    /// it together in the consumer.
+    pub hand_over: Vec<BatchPoint>,
     /// Starting a worker, by `multiprocessing_context`.
     pub start: BTreeMap<String, StartFigures>,
 }
 
-/// CPU time of putting a batch together.
+/// CPU time of one batch of a `DataLoader`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CollatePoint {
-    /// Bytes of the batch's tensors.
-    pub bytes: u64,
-    /// CPU time.
-    pub cpu_ns: f64,
-}
-
-/// CPU time of handing a batch over.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HandOverPoint {
-    /// Workers that were running.
+pub struct BatchPoint {
+    /// Workers that were running; 0: the consumer did everything.
     pub workers: u32,
     /// Bytes of the batch's tensors.
     pub bytes: u64,
@@ -196,22 +212,23 @@ impl Calibration {
 
     fn wrong_time(&self) -> Option<String> {
         let is_wrong = |ns: f64| !ns.is_finite() || ns < 0.0;
+        let batch =
+            |point: &BatchPoint| is_wrong(point.worker_cpu_ns) || is_wrong(point.consumer_cpu_ns);
         for (format, figures) in &self.readers {
-            let wrong =
-                |point: &SamplePoint| is_wrong(point.cpu_ns) || is_wrong(point.replay_cpu_ns);
+            let wrong = |point: &SamplePoint| {
+                is_wrong(point.cpu_ns)
+                    || is_wrong(point.replay_cpu_ns)
+                    || point.in_loader.iter().any(batch)
+            };
             if figures.points.is_empty() || figures.points.iter().any(wrong) {
                 return Some(format!("readers.{format}"));
             }
         }
         let loader = self.data_loader.as_ref()?;
-        let hand_over = |point: &HandOverPoint| {
-            is_wrong(point.worker_cpu_ns) || is_wrong(point.consumer_cpu_ns)
-        };
         let start =
             |start: &StartFigures| is_wrong(start.worker_cpu_ns) || is_wrong(start.consumer_cpu_ns);
         let wrong = [
-            (loader.collate.iter().any(|point| is_wrong(point.cpu_ns)), "collate"),
-            (loader.hand_over.iter().any(hand_over), "hand_over"),
+            (loader.hand_over.iter().any(batch), "hand_over"),
             (loader.start.values().any(start), "start"),
         ];
         let wrong = wrong.into_iter().find(|(is_wrong, _)| *is_wrong);
@@ -220,7 +237,7 @@ impl Calibration {
 
     /// What a run of `workload` burns; `None` if its format was not measured.
     pub fn cost(&self, workload: &Workload, semantics: Semantics) -> Option<FrameworkCost> {
-        let beyond = |point: &SamplePoint| (point.cpu_ns - point.replay_cpu_ns).max(0.0);
+        let beyond = |point: &SamplePoint, cpu_ns: f64| (cpu_ns - point.replay_cpu_ns).max(0.0);
         self.figures(workload, semantics, beyond)
     }
 
@@ -230,14 +247,14 @@ impl Calibration {
         workload: &Workload,
         semantics: Semantics,
     ) -> Option<FrameworkCost> {
-        self.figures(workload, semantics, |point| point.cpu_ns)
+        self.figures(workload, semantics, |_, cpu_ns| cpu_ns)
     }
 
     fn figures(
         &self,
         workload: &Workload,
         semantics: Semantics,
-        sample_ns: impl Fn(&SamplePoint) -> f64,
+        sample_ns: impl Fn(&SamplePoint, f64) -> f64,
     ) -> Option<FrameworkCost> {
         let (reader, dataset) = (&workload.reader, &workload.dataset);
         if dataset.compression != Compression::None {
@@ -249,8 +266,12 @@ impl Calibration {
             self.data_loader.as_ref().filter(|_| reader.data_loader == DataLoader::Pytorch);
         let persistent = reader.persistent_workers.unwrap_or(semantics == Semantics::Dlio);
         let often = if persistent { Often::Once } else { Often::EachEpoch };
+        let sample = |point: &SamplePoint| {
+            let cpu_ns = point.cpu_ns_in(loader, reader.read_threads, self.batch_samples.get());
+            (point.bytes, sample_ns(point, cpu_ns))
+        };
         Some(FrameworkCost {
-            sample: Curve::new(points.iter().map(|point| (point.bytes, sample_ns(point)))),
+            sample: Curve::new(points.iter().map(sample)),
             hand_over: loader
                 .map_or_else(HandOver::default, |it| it.hand_over(reader.read_threads)),
             start: loader.map_or_else(WorkerStart::default, |it| {
@@ -264,16 +285,16 @@ impl Calibration {
 impl DataLoaderFigures {
     /// The figures of the worker count that is nearest to `workers`.
     fn hand_over(&self, workers: u32) -> HandOver {
-        let points = &self.hand_over;
-        let nearest = points.iter().map(|p| p.workers).min_by_key(|n| (n.abs_diff(workers), *n));
-        let of = |ns: fn(&HandOverPoint) -> f64| {
-            let points = points.iter().filter(|point| Some(point.workers) == nearest);
+        let of = |workers, ns: fn(&BatchPoint) -> f64| {
+            let nearest = nearest(&self.hand_over, workers).map(|point| point.workers);
+            let points = self.hand_over.iter().filter(|point| Some(point.workers) == nearest);
             Curve::new(points.map(|point| (point.bytes, ns(point))))
         };
+        let busy = workers.max(1);
         HandOver {
-            collate: Curve::new(self.collate.iter().map(|point| (point.bytes, point.cpu_ns))),
-            worker: of(|point| point.worker_cpu_ns),
-            consumer: of(|point| point.consumer_cpu_ns),
+            collate: of(0, |point| point.consumer_cpu_ns),
+            worker: of(busy, |point| point.worker_cpu_ns),
+            consumer: of(busy, |point| point.consumer_cpu_ns),
         }
     }
 
@@ -301,8 +322,13 @@ pub(crate) mod tests {
 
     /// npz of 1000 and 2000 bytes, hand-over with 1 and 4 workers, fork and spawn.
     pub(crate) fn made_up() -> Calibration {
-        let sample = |bytes, cpu_ns, replay_cpu_ns| SamplePoint { bytes, cpu_ns, replay_cpu_ns };
-        let hand_over = |workers, bytes, worker_cpu_ns, consumer_cpu_ns| HandOverPoint {
+        let sample = |bytes, cpu_ns, replay_cpu_ns| SamplePoint {
+            bytes,
+            cpu_ns,
+            replay_cpu_ns,
+            in_loader: Vec::new(),
+        };
+        let hand_over = |workers, bytes, worker_cpu_ns, consumer_cpu_ns| BatchPoint {
             workers,
             bytes,
             worker_cpu_ns,
@@ -321,13 +347,14 @@ pub(crate) mod tests {
                 version: "3.11.7".into(),
                 packages: BTreeMap::from([("torch".into(), "2.15.0".into())]),
             },
+            batch_samples: NonZeroU64::new(4).unwrap(),
             readers: BTreeMap::from([(
                 "npz".into(),
                 ReaderFigures { call: "np.load(path)[\"x\"]".into(), points },
             )]),
             data_loader: Some(DataLoaderFigures {
-                collate: vec![CollatePoint { bytes: 1000, cpu_ns: 50.0 }],
                 hand_over: vec![
+                    hand_over(0, 1000, 0.0, 50.0),
                     hand_over(1, 1000, 10.0, 20.0),
                     hand_over(1, 3000, 30.0, 40.0),
                     hand_over(4, 1000, 100.0, 200.0),
@@ -388,6 +415,35 @@ pub(crate) mod tests {
         assert_eq!(cost.tensor_bytes, None);
         let whole = made_up().whole_cost(&workload(), Semantics::Feedline).unwrap();
         assert_eq!(whole.sample.points(), [(1000, 500.0), (2000, 800.0)]);
+    }
+
+    #[test]
+    fn a_reader_costs_what_a_loader_takes_beyond_handing_over() {
+        let mut found = made_up();
+        let point = |workers, bytes, worker_cpu_ns, consumer_cpu_ns| BatchPoint {
+            workers,
+            bytes,
+            worker_cpu_ns,
+            consumer_cpu_ns,
+        };
+        found.readers.get_mut("npz").unwrap().points[0].in_loader = vec![
+            point(0, 1000, 0.0, 3250.0),
+            point(1, 2000, 4420.0, 7.0),
+            point(4, 1000, 60.0, 7.0),
+        ];
+        let sample = |threads| {
+            let mut workload = workload();
+            workload.reader.read_threads = threads;
+            found.whole_cost(&workload, Semantics::Feedline).unwrap().sample.at(1000)
+        };
+        // Four samples and 50 to collate; four and 20 to hand over 2000 bytes; less than the 100
+        // that handing over takes.
+        assert_eq!([0, 1, 2, 4].map(sample), [800, 1100, 1100, 0]);
+        // tf.data is no DataLoader: the loop counts.
+        let mut workload = workload();
+        workload.reader.data_loader = DataLoader::Tensorflow;
+        let cost = found.whole_cost(&workload, Semantics::Feedline).unwrap();
+        assert_eq!(cost.sample.at(1000), 500);
     }
 
     #[test]

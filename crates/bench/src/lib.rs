@@ -72,8 +72,8 @@ mod specimen;
 
 pub use cache::CachePolicy;
 pub use calibration::{
-    CALIBRATION_SCHEMA, Calibration, CalibrationError, CollatePoint, DataLoaderFigures,
-    HandOverPoint, Machine, Python, ReaderFigures, SamplePoint, StartFigures,
+    BatchPoint, CALIBRATION_SCHEMA, Calibration, CalibrationError, DataLoaderFigures, Machine,
+    Python, ReaderFigures, SamplePoint, StartFigures,
 };
 pub use ceiling::{ACCELERATORS_MAX, Bound, Ceiling, Client, FrameworkCeiling, Probe, Rate};
 pub use checkpoint_plan::{CheckpointPlan, Memory};

@@ -382,6 +382,7 @@ impl Run {
             journal.plain(Level::Warning, notice);
             self.warnings.push(notice.clone());
         }
+        spans::mark_read_model(self.plan.reading.reading.model);
         let data_set = |found: &Discovered, rule: &NameRule| {
             let (store, stop) = (Arc::clone(&self.data), Arc::clone(&self.stop));
             let (names, reading) = (found.names(rule), self.plan.reading.reading);

@@ -1,6 +1,7 @@
 //! What a run tells a trace. The names are those by which analyzers of DLIO's traces know them; what the
 //! loader tells is in the loader.
 
+use feedline_loader::ReadModel;
 use feedline_recorder::{Site, Span, Tags};
 
 /// All that a rank does.
@@ -27,6 +28,23 @@ pub(crate) static CAPTURE: Site = Site::new("checkpoint", "capture");
 pub(crate) static COMMIT: Site = Site::new("checkpoint", "commit");
 /// A load.
 pub(crate) static RESTART: Site = Site::new("checkpoint", "restart");
+
+/// How samples are read: `feedline diff` marks a comparison of runs whose models differ.
+static READ_MODELS: [Site; 3] = [
+    Site::new("read_model", "framework"),
+    Site::new("read_model", "native"),
+    Site::new("read_model", "deep"),
+];
+
+/// Says once per process how samples are read.
+pub(crate) fn mark_read_model(model: ReadModel) {
+    let place = match model {
+        ReadModel::Framework => 0,
+        ReadModel::Native => 1,
+        ReadModel::Deep { .. } => 2,
+    };
+    READ_MODELS[place].mark(Tags::NONE);
+}
 
 /// Where a rank is.
 #[derive(Clone, Copy, Debug)]

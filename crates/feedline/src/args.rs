@@ -157,9 +157,9 @@ Examples:
   feedline calibrate --python ~/venv/bin/python --formats npz,hdf5
   feedline calibrate --out node17.json
 
-Makes small files, reads them with the real readers and with Feedline's, and keeps both in CPU time, so
-that runs with `reader.read_model: framework` burn the difference. Formats whose packages are missing
-are left out and named. Takes two to four minutes on a machine that does nothing else.";
+Makes small files, reads them with the real readers, alone and in torch's DataLoader, and with Feedline's,
+and keeps the CPU times, so that runs with `reader.read_model: framework` burn the difference. Formats whose packages are missing
+are left out and named. Takes five to eight minutes on a machine that does nothing else.";
 
 /// Arguments of `feedline calibrate`.
 #[derive(Debug, clap::Args)]

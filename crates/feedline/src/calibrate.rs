@@ -3,14 +3,15 @@
 mod python;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use feedline_bench::{
-    CALIBRATION_SCHEMA, Calibration, CollatePoint, DataLoaderFigures, HandOverPoint, Machine,
-    ReaderFigures, SamplePoint, Specimen, StartFigures,
+    BatchPoint, CALIBRATION_SCHEMA, Calibration, DataLoaderFigures, Machine, ReaderFigures,
+    SamplePoint, Specimen, StartFigures,
 };
 use feedline_report::units;
 use feedline_workload::Format;
@@ -20,13 +21,16 @@ use crate::args::CalibrateArgs;
 use crate::{calibration_file, failure, order, show, signals};
 use python::{Interpreter, Versions};
 
-/// Bytes of the files that a reader goes through, and how many there are at most and at least.
-const FILES_BYTES: u64 = 32 << 20;
-const FILES: (u64, u64) = (BATCH, 16);
+/// Bytes of the files that a reader goes through, and how many there are at least and at most. More
+/// than caches hold, as data sets are.
+const FILES_BYTES: u64 = 256 << 20;
+const FILES: (u64, u64) = (BATCH, 512);
 /// A sample is one row, and pandas takes 20 us for each of its columns.
 const CSV_BYTES_MAX: u64 = 128 << 10;
 /// Samples of a batch, as in the script.
 const BATCH: u64 = 4;
+/// Where a sample takes longer than this in a loop, a loader changes little about it.
+const SLOW_NS: f64 = 50e6;
 /// Workers whose start is measured together.
 const STARTED: u32 = 2;
 /// Where torch's workers put batches.
@@ -48,15 +52,13 @@ pub(crate) fn main(args: &CalibrateArgs) -> anyhow::Result<u8> {
     let mut python = Interpreter::start(args.python.as_deref(), &folder.0)?;
     let versions = python.versions()?;
     let stop = signals::stop()?;
-    let mut bench = Bench { args, python: &mut python, folder: &folder.0, stop: &stop };
+    let has_torch = versions.packages.contains_key("torch");
+    let mut bench = Bench { args, python: &mut python, folder: &folder.0, has_torch, stop: &stop };
     let (readers, left_out) = bench.readers(&formats, &versions)?;
-    let data_loader = match versions.packages.contains_key("torch") {
-        true => Some(bench.data_loader()?),
-        false => {
-            failure::say("left out: torch's DataLoader, for lack of torch (pip install torch)");
-            None
-        }
-    };
+    if !has_torch {
+        failure::say("left out: torch's DataLoader, for lack of torch (pip install torch)");
+    }
+    let data_loader = has_torch.then(|| bench.data_loader()).transpose()?;
     if stop.load(Ordering::Relaxed) {
         return Ok(failure::INTERRUPTED);
     }
@@ -65,6 +67,7 @@ pub(crate) fn main(args: &CalibrateArgs) -> anyhow::Result<u8> {
         feedline_version: order::VERSION.to_owned(),
         date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         machine: Machine::this(),
+        batch_samples: NonZeroU64::new(BATCH).expect("a constant"),
         python: versions.into(),
         readers,
         data_loader,
@@ -114,6 +117,7 @@ struct Bench<'a> {
     args: &'a CalibrateArgs,
     python: &'a mut Interpreter,
     folder: &'a Path,
+    has_torch: bool,
     stop: &'a Arc<AtomicBool>,
 }
 
@@ -155,52 +159,77 @@ impl Bench<'_> {
             let folder = self.folder.join(format!("{format}-{bytes}"));
             let files = (FILES_BYTES / bytes).clamp(FILES.0, FILES.1);
             let specimen = Specimen::make(&folder, format, bytes, files, self.stop)?;
-            let replay = specimen.replay(self.args.seconds, self.stop)?;
-            let read = self.python.ask(&json!({
-                "measure": "reader",
-                "format": format.as_str(),
-                "paths": specimen.paths(),
-                "seconds": self.args.seconds,
-            }))?;
+            let measured = self.sample(format, &specimen);
             let _ = std::fs::remove_dir_all(&folder);
-            let read = match read {
-                Ok(read) => read,
+            match measured? {
+                Ok((call, point)) => {
+                    figures.call = call;
+                    figures.points.push(point);
+                }
                 Err(why) => return Ok(Err(why)),
-            };
-            let (call, cpu_ns) = (read.text("call")?, read.number("cpu_ns")?);
-            let cpu_ns = cpu_ns / specimen.samples_per_file() as f64;
-            figures.call = call;
-            let (bytes, replay_cpu_ns) = (replay.sample_bytes, replay.cpu_ns);
-            failure::say(&format!(
-                "{format}, {}: {} per sample, Feedline's reader {}",
-                units::bytes(bytes as f64),
-                units::duration(cpu_ns / 1e9),
-                units::duration(replay_cpu_ns / 1e9)
-            ));
-            figures.points.push(SamplePoint { bytes, cpu_ns, replay_cpu_ns });
+            }
         }
         Ok(Ok(figures))
     }
 
-    fn data_loader(&mut self) -> anyhow::Result<DataLoaderFigures> {
-        let mut figures = DataLoaderFigures {
-            collate: Vec::new(),
-            hand_over: Vec::new(),
-            start: BTreeMap::new(),
+    /// What was called for a sample of `specimen`, and what that took.
+    fn sample(
+        &mut self,
+        format: Format,
+        specimen: &Specimen,
+    ) -> anyhow::Result<Result<(String, SamplePoint), String>> {
+        let replay = specimen.replay(self.args.seconds, self.stop)?;
+        let mut asked = json!({
+            "measure": "reader",
+            "format": format.as_str(),
+            "paths": specimen.paths(),
+            "seconds": self.args.seconds,
+        });
+        let read = match self.python.ask(&asked)? {
+            Ok(read) => read,
+            Err(why) => return Ok(Err(why)),
         };
-        let batches: Vec<u64> = self.args.sizes.iter().map(|bytes| bytes * BATCH).collect();
-        for &bytes in &batches {
-            let asked = json!({"measure": "collate", "bytes": bytes, "seconds": self.args.seconds});
-            let cpu_ns = self.torch(&asked)?.number("cpu_ns")?;
-            figures.collate.push(CollatePoint { bytes, cpu_ns });
+        let (call, cpu_ns) = (read.text("call")?, read.number("cpu_ns")?);
+        let cpu_ns = cpu_ns / specimen.samples_per_file() as f64;
+        let (bytes, replay_cpu_ns) = (replay.sample_bytes, replay.cpu_ns);
+        failure::say(&format!(
+            "{format}, {}: {} per sample, Feedline's reader {}",
+            units::bytes(bytes as f64),
+            units::duration(cpu_ns / 1e9),
+            units::duration(replay_cpu_ns / 1e9)
+        ));
+        let mut point = SamplePoint { bytes, cpu_ns, replay_cpu_ns, in_loader: Vec::new() };
+        if self.has_torch && !format.is_streamed() && cpu_ns <= SLOW_NS {
+            asked["measure"] = json!("batch");
+            for workers in self.worker_counts(bytes * BATCH) {
+                asked["workers"] = json!(workers);
+                point.in_loader.push(self.batch(&asked, workers)?);
+            }
         }
-        for &workers in &self.args.workers {
-            for &bytes in batches.iter().filter(|&&bytes| fits(bytes, workers)) {
-                if self.stop.load(Ordering::Relaxed) {
-                    return Ok(figures);
-                }
-                let point = self.hand_over(bytes, workers)?;
-                figures.hand_over.push(point);
+        Ok(Ok((call, point)))
+    }
+
+    /// The numbers of workers whose batches of so many bytes fit, none among them.
+    fn worker_counts(&self, batch_bytes: u64) -> Vec<u32> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let fitting = self.args.workers.iter().filter(|&&workers| fits(batch_bytes, workers));
+        std::iter::once(0).chain(fitting.copied()).collect()
+    }
+
+    fn data_loader(&mut self) -> anyhow::Result<DataLoaderFigures> {
+        failure::say("torch's DataLoader, samples ready in memory");
+        let mut figures = DataLoaderFigures { hand_over: Vec::new(), start: BTreeMap::new() };
+        for bytes in self.args.sizes.iter().map(|bytes| bytes * BATCH) {
+            for workers in self.worker_counts(bytes) {
+                let asked = json!({
+                    "measure": "hand_over",
+                    "bytes": bytes,
+                    "workers": workers,
+                    "seconds": self.args.seconds,
+                });
+                figures.hand_over.push(self.batch(&asked, workers)?);
             }
         }
         for context in ["fork", "spawn"] {
@@ -219,23 +248,20 @@ impl Bench<'_> {
         Ok(figures)
     }
 
-    fn hand_over(&mut self, bytes: u64, workers: u32) -> anyhow::Result<HandOverPoint> {
-        let found = self.torch(&json!({
-            "measure": "hand_over",
-            "bytes": bytes,
-            "workers": workers,
-            "seconds": self.args.seconds,
-        }))?;
+    /// What a batch takes that so many workers make.
+    fn batch(&mut self, asked: &serde_json::Value, workers: u32) -> anyhow::Result<BatchPoint> {
+        let found = self.torch(asked)?;
+        let bytes = found.number("bytes")? as u64;
         let worker_cpu_ns = found.number("worker_cpu_ns")?;
         let consumer_cpu_ns = found.number("consumer_cpu_ns")?;
         failure::say(&format!(
-            "hand-over of {} by {}: {} there, {} in the consumer",
+            "  batch of {} by {}: {} there, {} in the consumer",
             units::bytes(bytes as f64),
             units::counted(u64::from(workers), "worker"),
             units::duration(worker_cpu_ns / 1e9),
             units::duration(consumer_cpu_ns / 1e9)
         ));
-        Ok(HandOverPoint { workers, bytes, worker_cpu_ns, consumer_cpu_ns })
+        Ok(BatchPoint { workers, bytes, worker_cpu_ns, consumer_cpu_ns })
     }
 
     /// Asks about torch, which works or is no use at all.

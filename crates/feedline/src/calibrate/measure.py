@@ -3,9 +3,13 @@
 Takes one request per line on stdin, a JSON object with the key `measure`, and answers each with one
 line of JSON on stdout. All files it is asked to read lie in the page cache, and all times are CPU
 time of processes: neither depends on storage, and load from other programs changes them little.
+
+Each measurement has a process of its own. What was allocated before decides whether the C library gets
+the memory of a sample from the kernel or has it already, which can double the cost of reading it.
 """
 
 import json
+import os
 import statistics
 import sys
 import time
@@ -169,18 +173,16 @@ def measure_reader(format, paths, seconds):
     return {"call": call, "cpu_ns": per_call_ns(read, paths, seconds)}
 
 
-# torch's DataLoader. Samples are ready in memory: what is left is putting batches together and
-# handing them over.
+# torch's DataLoader.
 
-class Ready:
-    """A data set whose samples are ready. Workers leave their CPU time and their number of samples."""
 
-    def __init__(self, bytes, workers):
+class Counted:
+    """A data set without end. Workers leave their CPU time and their number of samples."""
+
+    def __init__(self, read, workers):
         import multiprocessing
 
-        import numpy as np
-
-        self.sample = np.ones(max(bytes // SAMPLES, 1), dtype=np.uint8)
+        self.read = read
         self.first = multiprocessing.RawArray("d", max(workers, 1))
         self.cpu = multiprocessing.RawArray("d", max(workers, 1))
         self.count = multiprocessing.RawArray("q", max(workers, 1))
@@ -197,69 +199,92 @@ class Ready:
             if self.count[info.id] == 0:
                 self.first[info.id] = self.cpu[info.id]
             self.count[info.id] += 1
+        return self.read(index)
+
+
+class Ready:
+    """Samples that are ready in memory: what is left is putting batches together and handing them over."""
+
+    def __init__(self, bytes):
+        import numpy as np
+
+        self.sample = np.ones(max(bytes, 1), dtype=np.uint8)
+
+    def __call__(self, index):
         return self.sample
 
 
-def data_loader(bytes, workers, context=None):
+def data_loader(read, workers, context=None):
     import torch.utils.data
 
-    ready = Ready(bytes, workers)
+    data = Counted(read, workers)
     sampler = torch.utils.data.SequentialSampler(range(1 << 40))
     loader = torch.utils.data.DataLoader(
-        ready,
+        data,
         batch_size=SAMPLES,
         sampler=sampler,
         num_workers=workers,
         multiprocessing_context=context if workers else None,
     )
-    return ready, loader
+    return data, loader
 
 
-def measure_collate(bytes, seconds):
+def per_batch_ns(read, workers, seconds):
+    """Medians over rounds of the CPU time of one batch in the workers and in the consumer, when the
+    pipeline is full."""
     import torch
 
-    _, loader = data_loader(bytes, 0)
-    batches = iter(loader)
+    data, loader = data_loader(read, workers)
     # Threads that wait for one another spin, which on a busy machine is all that would be measured.
-    threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    cpu_ns = per_call_ns(lambda _: next(batches), [None], seconds)
-    torch.set_num_threads(threads)
-    return {"cpu_ns": cpu_ns}
-
-
-def measure_hand_over(bytes, workers, seconds):
-    ready, loader = data_loader(bytes, workers)
     batches = iter(loader)
     # All that are outstanding at the start, and one round more.
-    for _ in range(4 * workers):
+    for _ in range(max(4 * workers, 2)):
         batch = next(batches)
     consumers, in_workers = [], []
     for _ in range(ROUNDS):
-        cpu, count = list(ready.cpu), list(ready.count)
+        cpu, count = list(data.cpu), list(data.count)
         done, begin, start = 0, time.process_time(), time.monotonic()
-        while done < 4 * workers or time.monotonic() - start < seconds:
+        while done < max(2 * workers, 1) or time.monotonic() - start < seconds:
             batch = next(batches)
             done += 1
         consumers.append((time.process_time() - begin) / done)
-        spent = sum(ready.cpu) - sum(cpu)
-        made = (sum(ready.count) - sum(count)) / SAMPLES
+        spent = sum(data.cpu) - sum(cpu)
+        made = (sum(data.count) - sum(count)) / SAMPLES
         in_workers.append(spent / max(made, 1))
-    del batch, batches
     return {
+        "bytes": batch.nbytes,
         "worker_cpu_ns": 1e9 * statistics.median(in_workers),
         "consumer_cpu_ns": 1e9 * statistics.median(consumers),
     }
 
 
+def measure_batch(format, paths, workers, seconds):
+    """A batch that is read and handed over. Where the reader gives no array, a few bytes are."""
+    import numpy as np
+
+    _, read = READERS[format]()
+    few = np.ones(64, dtype=np.uint8)
+
+    def sample(index):
+        found = read(paths[index % len(paths)])
+        return found if isinstance(found, np.ndarray) else few
+
+    return per_batch_ns(sample, workers, seconds)
+
+
+def measure_hand_over(bytes, workers, seconds):
+    return per_batch_ns(Ready(bytes // SAMPLES), workers, seconds)
+
+
 def measure_start(context, workers):
-    ready, loader = data_loader(64, workers, context)
+    data, loader = data_loader(Ready(16), workers, context)
     begin = time.process_time()
     batches = iter(loader)
     consumer = time.process_time() - begin
     for _ in range(2 * workers):
         next(batches)
-    first = list(ready.first)
+    first = list(data.first)
     del batches
     return {
         "worker_cpu_ns": 1e9 * statistics.median(first),
@@ -287,10 +312,31 @@ def versions():
 MEASURES = {
     "versions": versions,
     "reader": measure_reader,
-    "collate": measure_collate,
+    "batch": measure_batch,
     "hand_over": measure_hand_over,
     "start": measure_start,
 }
+
+
+def answer_to(request):
+    try:
+        return MEASURES[request.pop("measure")](**request)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def in_own_process(request):
+    there, here = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with os.fdopen(here, "w") as pipe:
+            json.dump(answer_to(request), pipe)
+        os._exit(0)
+    os.close(here)
+    with os.fdopen(there) as pipe:
+        answer = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return json.loads(answer) if answer else {"error": f"the process ended with status {status}"}
 
 
 def main():
@@ -298,10 +344,8 @@ def main():
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         request = json.loads(line)
-        try:
-            answer = MEASURES[request.pop("measure")](**request)
-        except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
+        # It imports all packages, for all that follow.
+        answer = answer_to(request) if request["measure"] == "versions" else in_own_process(request)
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 

@@ -178,6 +178,21 @@ fn runs_are_compared() {
 }
 
 #[test]
+fn a_comparison_of_read_models_is_marked() {
+    let bed = Bed::with_data();
+    for model in ["framework", "native"] {
+        let (set, out) = (format!("reader.read_model={model}"), format!("out-{model}"));
+        bed.runs(&["small.yaml", "--set", &set, "--out", &out, "--trace", model]);
+    }
+    let text = "the first was read with the framework model, the second with native: they asked the \
+                storage for different things";
+    let diff = json(&feedline(&bed, &["diff", "framework", "native", "--json"]).stdout);
+    assert_eq!(diff["warnings"], serde_json::json!([text]));
+    let diff = json(&feedline(&bed, &["diff", "native", "native", "--json"]).stdout);
+    assert_eq!(diff["warnings"], serde_json::json!([]));
+}
+
+#[test]
 fn bad_input_is_named() {
     let bed = Bed::new();
     bed.write("text.txt", "hello");

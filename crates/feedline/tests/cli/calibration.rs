@@ -6,15 +6,17 @@ use serde_json::{Value, json};
 
 use crate::bed::{Bed, Ran, ran};
 
-/// Answers as the real script does: a reader takes 2 ms a file, a batch 1 ms there and 0.5 ms here, a
-/// worker 20 ms and 10 ms.
+/// Answers as the real script does: a reader takes 2 ms per file in a loop and 2 ms in a worker, handing a
+/// batch over 1 ms there and 0.5 ms here, a worker's start 20 ms and 10 ms.
 const PYTHON: &str = r#"#!/bin/sh
 while read -r line; do
   case "$line" in
     *versions*) echo '{"version": "3.99.1", "executable": "/fake/python", "packages": {"numpy": "9.1", "torch": "8.2"}, "missing": {"h5py": "No module named h5py"}}' ;;
-    *reader*) echo '{"call": "np.load(path)", "cpu_ns": 2000000}' ;;
-    *collate*) echo '{"cpu_ns": 250000}' ;;
-    *hand_over*) echo '{"worker_cpu_ns": 1000000, "consumer_cpu_ns": 500000}' ;;
+    *'"reader"'*) echo '{"call": "np.load(path)", "cpu_ns": 2000000}' ;;
+    *'"batch"'*) echo '{"bytes": 16384, "worker_cpu_ns": 9000000, "consumer_cpu_ns": 600000}' ;;
+    *hand_over*)
+      bytes=${line#*'"bytes":'}
+      echo "{\"bytes\": ${bytes%%[,\}]*}, \"worker_cpu_ns\": 1000000, \"consumer_cpu_ns\": 500000}" ;;
     *start*) echo '{"worker_cpu_ns": 20000000, "consumer_cpu_ns": 10000000}' ;;
   esac
 done
@@ -40,7 +42,7 @@ fn calibrate(bed: &Bed, args: &[&str]) -> Ran {
     ran(bed.feedline(&usual).args(args))
 }
 
-/// The figures of a made-up machine: 3 ms a sample more than our reader, of this CPU.
+/// The figures of a made-up machine: 3 ms per sample more than our reader, of this CPU.
 fn figures(bed: &Bed) -> Value {
     let ran = calibrate(bed, &["--formats", "npz"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -48,6 +50,7 @@ fn figures(bed: &Bed) -> Value {
     for point in found["readers"]["npz"]["points"].as_array_mut().expect("points") {
         point["cpu_ns"] = json!(3_100_000);
         point["replay_cpu_ns"] = json!(100_000);
+        point["in_loader"] = json!([]);
     }
     found
 }
@@ -79,11 +82,15 @@ fn figures_are_kept_with_what_they_were_measured_with() {
     assert_eq!(sizes, [Some(4096), Some(16384)]);
     assert!(points.iter().all(|point| point["cpu_ns"] == 2_000_000.0));
     assert!(points.iter().all(|point| point["replay_cpu_ns"].as_f64() > Some(0.0)));
+    let batch = |workers, bytes, ns: (f64, f64)| json!({"workers": workers, "bytes": bytes, "worker_cpu_ns": ns.0, "consumer_cpu_ns": ns.1});
+    let batches = [0, 1, 3].map(|workers| batch(workers, 16384, (9e6, 6e5)));
+    assert!(points.iter().all(|point| point["in_loader"] == json!(batches)));
+    assert_eq!(found["batch_samples"], 4);
     assert_eq!(found["left_out"]["hdf5"], "h5py is missing (pip install h5py)");
     let loader = &found["data_loader"];
     let hand_over = loader["hand_over"].as_array().expect("points");
-    let point = |workers, bytes| json!({"workers": workers, "bytes": bytes, "worker_cpu_ns": 1e6, "consumer_cpu_ns": 5e5});
-    assert_eq!(*hand_over, [point(1, 16384), point(1, 65536), point(3, 16384), point(3, 65536)]);
+    let expected = [16384, 65536].map(|bytes| [0, 1, 3].map(|n| batch(n, bytes, (1e6, 5e5))));
+    assert_eq!(*hand_over, expected.concat());
     assert_eq!(loader["start"]["spawn"]["worker_cpu_ns"], 2e7);
     assert_eq!(bed.path("home/feedline").read_dir().expect("a folder").count(), 1, "no rest");
 }

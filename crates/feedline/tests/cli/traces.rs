@@ -82,6 +82,7 @@ fn a_trace_says_what_the_results_say() {
         ("dataloader/fetch.iter", 16),
         ("pipeline/epoch.block", 4),
         ("pipeline/train", 4),
+        ("read_model/framework", 1),
     ]);
     assert_eq!(counts(&rows), expected);
     for op in ["open", "stat", "read"] {
