@@ -194,7 +194,8 @@ fn a_number_of_threads_is_one_at_least() {
     }
 }
 
-/// The first file is a pipe, which holds the check up until the signal has come.
+/// The first file is a pipe, which holds the check up until the signal has been handled: it is no longer
+/// pending, and every thread sleeps again.
 #[test]
 fn ctrl_c_ends_a_check() {
     let bed = Bed::with_data();
@@ -202,6 +203,8 @@ fn ctrl_c_ends_a_check() {
     let ran = bed.shell(&format!(
         "rm data/{first} && mkfifo data/{first} && {{ \"$FEEDLINE\" verify data -t 1 --json 2>err & }}
          until grep -q verify: err; do :; done; kill -INT $!
+         until grep -q '^ShdPnd:[[:space:]]*0*$' /proc/$!/status &&
+             ! grep -h ^State: /proc/$!/task/*/status | grep -qv sleeping; do :; done
          : >data/{first} & writer=$!; wait %1; echo $? >code; kill $writer 2>/dev/null; true",
         first = first.as_str().unwrap()
     ));
