@@ -46,11 +46,12 @@ sections, by the letters with which their names begin:
   e-h  formats and limits                i  ranks beside a bare MPI barrier
   j  object stores                       k  checkpoints
   l  tracing beside DFTracer             m  analysis beside DFTracer's analyzers
+  n  utilization beside DLIO's           o  the rate of PyTorch's DataLoader
 
 Section m: CPU time and peak memory of `feedline analyze` on one trace of 3.9 million events,
 beside zcat, dftracer_stats and dftracer_view (dftracer-utils 0.0.14) and dftracer-analyzer 0.0.9,
 which gets the same events in its older dialect; that all count the same events, also in a trace
-that DFTracer itself writes here; and events a CPU second and memory of a trace of 100 million
+that DFTracer itself writes here; and events per CPU second and memory of a trace of 100 million
 events in Feedline's own format (--dftracer-events and --events make them smaller).
 A count that differs fails the bench: it ends with status 1.
 """

@@ -5,12 +5,16 @@ The store is held below both programs by a preloaded library (store_shim.c): a l
 of a data file, a rate that all processes share, or both. It does not know whose calls it slows down, so a
 program that asks for other pieces than the real reader gets another answer. Goal: 2 points apart.
 
+Then the rate of PyTorch's own DataLoader from the page cache, where Python is the limit: real_loader.py beside
+`feedline run`. Goal: a quarter apart. Both need what `feedline calibrate` measures, which is done here.
+
 Part of `make bench`, and a program of its own:
 
     bench/fidelity.py --feedline FEEDLINE --dlio VENV/bin/dlio_benchmark [--dlio-main FOLDER --python PYTHON]
 """
 
 import argparse
+import json
 import os
 import shutil
 import struct
@@ -21,10 +25,13 @@ from pathlib import Path
 
 from programs import Dlio, Feedline, Job
 from table import Goal, Row, render
-from usage import CommandFailed
+from usage import NO_LOOKS, CommandFailed
 
 SOURCE = Path(__file__).with_name("store_shim.c")
+REAL_LOADER = Path(__file__).with_name("real_loader.py")
 GOAL_POINTS = 2
+# Of the rates of the real loader and of Feedline, the larger over the smaller.
+GOAL_RATES = 1.25
 # Side of a square of bytes: 110 KB and 2.8 MB; 250 x 250 pixels of noise are a JPEG of 36 KB.
 SMALL_BYTES, MEDIUM_BYTES, LARGE_BYTES, JPEG_BYTES = 109561, 2798929, 146600628, 62500
 # Opens and reads of the real reader for a sample, and the bytes that it reads; see tests/fidelity.
@@ -65,8 +72,6 @@ class Case:
     ranks: int = 1
     # DLIO 2.0.0 reads and writes a HDF5 layout of its own.
     only_main: bool = False
-    # Whether Python, not the store, is the limit: met only where Feedline has a calibration.
-    interpreter: bool = False
 
 
 class HeldFeedline(Feedline):
@@ -74,6 +79,7 @@ class HeldFeedline(Feedline):
 
     ranks = 1
     held = {}
+    look_s = NO_LOOKS
 
     def argv(self, job, generate):
         # DLIO keeps its workers from epoch to epoch.
@@ -82,7 +88,13 @@ class HeldFeedline(Feedline):
         return [*super().argv(job, generate), "--accelerators", str(self.ranks)]
 
     def environment(self):
-        return {**super().environment(), **self.held}
+        figures = str(self.scratch / "calibration.json")
+        return {**super().environment(), "FEEDLINE_CALIBRATION": figures, **self.held}
+
+    def calibrate(self, python):
+        """Measures what Python costs here, for all runs."""
+        self.run([str(self.binary), "calibrate", "--python", str(python), "--formats",
+                  ",".join(CALLS)])
 
 
 class HeldDlio(Dlio):
@@ -91,6 +103,7 @@ class HeldDlio(Dlio):
     name = "DLIO 2.0.0"
     ranks = 1
     held = {}
+    look_s = NO_LOOKS
 
     def __init__(self, scratch, binary):
         super().__init__(scratch, scratch)
@@ -154,12 +167,12 @@ def cases(data):
     # Steps are short here, so that there must be many beside the first ones.
     cached = {"workers": 2, "epochs": CACHED_EPOCHS}
     yield Case("cached npz 2.8 MB, W2, 20 ms per batch", replace(medium, compute_s=0.02, **cached),
-               Store(), 100, interpreter=True)
+               Store(), 100)
     yield Case("cached jpeg, W2, 10 ms per batch", replace(jpeg, compute_s=0.01, **cached), Store(),
-               100, interpreter=True)
+               100)
     large = Job(data / "npz-large", 14, LARGE_BYTES, batch=7, workers=4, resize_bytes=2097152,
                 compute_s=0.323, read_model="framework")
-    yield Case("cached unet3d, W4, rate of an H100", large, Store(), 100, interpreter=True)
+    yield Case("cached unet3d, W4, rate of an H100", large, Store(), 100)
 
 
 def latency_cases(npz):
@@ -215,12 +228,15 @@ class Fidelity:
         self.state = scratch / "store_shim.state"
         self.made = set()
 
-    def prepare(self):
-        """Compiles the library."""
+    def prepare(self, python):
+        """Compiles the library, and measures a Python with torch."""
         if not shutil.which("gcc"):
             raise FileNotFoundError("no gcc; bring it with: apt-get install -y gcc libc6-dev")
         subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(self.library), str(SOURCE),
                         "-ldl"], check=True)
+        self.feedline.held = {}
+        if not (self.scratch / "calibration.json").exists():
+            self.feedline.calibrate(python)
 
     def generate(self, job):
         """Makes the data set of a job once."""
@@ -261,17 +277,61 @@ class Fidelity:
         note = (f"ratio: points apart; by hand {case.by_hand:g}; opens + reads "
                 f"{ours[0]['opens']} + {ours[0]['reads']} against "
                 f"{theirs[0]['opens']} + {theirs[0]['reads']}; load up to {load:.1f}")
-        if case.interpreter:
-            note += "; Python is the limit: needs `feedline calibrate`"
         self.add(Row(case.name, "AU %", mine, name, other, abs(mine - other),
                      Goal("<=", GOAL_POINTS), note, {"feedline": ours, "peer": theirs}))
+
+
+def loader_cases(data):
+    """npz files of three sizes, without workers, with two and with four; the peer's epochs last a second or
+    two."""
+    sizes = (("110 KB", "npz-small", FILES, SMALL_BYTES, 4, 60),
+             ("2.8 MB", "npz-medium", 32, MEDIUM_BYTES, 4, 20),
+             ("146 MB", "npz-large", 14, LARGE_BYTES, 1, 2))
+    for name, folder, files, record_bytes, batch, epochs in sizes:
+        for workers in (0, 2, 4):
+            yield f"rate of npz {name}, W{workers}", Job(
+                data / folder, files, record_bytes, batch, workers, epochs, read_model="framework")
+
+
+class Rates:
+    """The real DataLoader and Feedline on the same files in the page cache, as fast as they go."""
+
+    def __init__(self, fidelity, python):
+        self.fidelity = fidelity
+        self.python = python
+
+    def real(self, job):
+        """Samples per second and CPU ms per sample of PyTorch's DataLoader."""
+        argv = [self.python, REAL_LOADER, job.data / "train", job.batch, job.workers, job.epochs]
+        done = subprocess.run(list(map(str, argv)), check=True, capture_output=True, text=True)
+        return json.loads(done.stdout)
+
+    def ours(self, job):
+        """The same of Feedline, start and end of the program included in its CPU time."""
+        feedline = self.fidelity.feedline
+        feedline.held, feedline.ranks = {}, 1
+        usage = feedline.train(job)
+        rate = feedline.rate_bytes() / job.record_bytes
+        return {"rate": rate, "cpu_ms": 1e3 * usage.cpu_s / job.samples}
+
+    def case(self, name, job):
+        """Takes turns, then compares the best rounds."""
+        self.fidelity.generate(job)
+        rounds = [(self.ours(job), self.real(job)) for _ in range(self.fidelity.rounds)]
+        ours, real = ([one[side] for one in rounds] for side in (0, 1))
+        mine, other = (max(one["rate"] for one in runs) for runs in (ours, real))
+        cpu, other_cpu = (min(one["cpu_ms"] for one in runs) for runs in (ours, real))
+        note = f"ratio: times apart; CPU per sample {cpu:.3g} ms against {other_cpu:.3g}"
+        self.fidelity.add(Row(name, "samples/s", mine, "DataLoader", other,
+                              max(mine / other, other / mine), Goal("<=", GOAL_RATES), note,
+                              {"feedline": ours, "peer": real}))
 
 
 def sections(bench):
     """Names and functions for `make bench`. DLIO from its repository takes part if FEEDLINE_DLIO_MAIN names a
     folder with it and FEEDLINE_DLIO_MAIN_PYTHON a Python with pydftracer 2.0.2 or later; that of DLIO 2.0.0
     has an older one."""
-    def held():
+    def started():
         bench.require(bench.dlio.binary, f"bench/peers.sh {bench.options.peers}")
         peers = [HeldDlio(bench.data, bench.dlio.binary)]
         folder, python = map(os.environ.get, ("FEEDLINE_DLIO_MAIN", "FEEDLINE_DLIO_MAIN_PYTHON"))
@@ -279,11 +339,22 @@ def sections(bench):
             peers.append(HeldMain(bench.data, Path(folder).resolve(), python))
         fidelity = Fidelity(bench.add, bench.data, HeldFeedline(bench.data, bench.feedline.binary),
                             peers, bench.options.dlio_rounds)
-        fidelity.prepare()
+        fidelity.prepare(bench.dlio.binary.with_name("python"))
+        return fidelity
+
+    def held():
+        fidelity = started()
         for case in cases(bench.data / "fidelity"):
             fidelity.case(case)
 
-    return [("n: the same answer as DLIO on a slow store", held)]
+    def rates():
+        fidelity = started()
+        compared = Rates(fidelity, bench.dlio.binary.with_name("python"))
+        for name, job in loader_cases(bench.data / "fidelity"):
+            compared.case(name, job)
+
+    return [("n: the same answer as DLIO on a slow store", held),
+            ("o: the rate of PyTorch's DataLoader", rates)]
 
 
 def options_of(argv):
@@ -322,13 +393,19 @@ def main(argv):
 
     fidelity = Fidelity(add, scratch, HeldFeedline(scratch, options.feedline.resolve()), peers,
                         options.rounds)
-    fidelity.prepare()
-    for case in cases(scratch):
-        if options.only in case.name:
+    python = options.dlio.with_name("python") if options.dlio else options.python
+    fidelity.prepare(python)
+    rates = Rates(fidelity, python)
+    work = [(case.name, lambda case=case: fidelity.case(case)) for case in cases(scratch)]
+    work += [(name, lambda name=name, job=job: rates.case(name, job))
+             for name, job in loader_cases(scratch)]
+    for name, compare in work:
+        if options.only in name:
             try:
-                fidelity.case(case)
-            except (CommandFailed, ValueError, FileNotFoundError) as error:
-                left_out.append(f"{case.name}: {str(error).strip().splitlines()[-1]}")
+                compare()
+            except (CommandFailed, subprocess.CalledProcessError, ValueError,
+                    FileNotFoundError) as error:
+                left_out.append(f"{name}: {str(error).strip().splitlines()[-1]}")
     print("\n".join(["", *render(rows), *(f"left out: {line}" for line in left_out)]))
     missed = [row for row in rows if row.verdict != "met"]
     print(f"{len(rows) - len(missed)} met, {len(missed)} missed, {len(left_out)} left out")

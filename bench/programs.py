@@ -10,7 +10,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from usage import measure
+from usage import LOOK_S, measure
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ class Program:
 
     name = ""
     length_key = ""
+    # Between two looks at its memory.
+    look_s = LOOK_S
 
     def __init__(self, scratch):
         self.out = scratch / f"out-{self.name.lower()}"
@@ -92,7 +94,7 @@ class Program:
     def run(self, argv):
         """Measures a command line of this program, possibly inside another one's."""
         shutil.rmtree(self.out, ignore_errors=True)
-        return measure(argv, self.log, self.environment(), self.scratch)
+        return measure(argv, self.log, self.environment(), self.scratch, self.look_s)
 
     def samples_read(self, job):
         """Samples in rank 0's list of steps, over all epochs."""
