@@ -3,6 +3,8 @@
 use feedline_loader::{Dealing, SampleSpace, Shuffle};
 use feedline_workload::{Sharding, Workload};
 
+use serde::{Deserialize, Serialize};
+
 use crate::dealing::{self, DLIO_MAIN};
 use crate::error::BenchError;
 use crate::framework::FrameworkPlan;
@@ -12,7 +14,7 @@ use crate::reading::ReadPlan;
 use crate::support;
 
 /// Whose rules a run follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Semantics {
     /// What the workload means: true shuffles, every sample, faults of DLIO mended.
     Feedline,

@@ -18,7 +18,7 @@ use feedline_workload::Format;
 use serde_json::json;
 
 use crate::args::CalibrateArgs;
-use crate::{calibration_file, failure, order, show, signals};
+use crate::{failure, show, signals};
 use python::{Interpreter, Versions};
 
 /// Bytes of the files that a reader goes through, and how many there are at least and at most. More
@@ -42,7 +42,7 @@ pub(crate) fn main(args: &CalibrateArgs) -> anyhow::Result<u8> {
         let message = format!("--seconds {}: expected a number above 0, up to 60", args.seconds);
         return Err(failure::hinted(message, "--seconds 0.2"));
     }
-    let Some(out) = calibration_file::place(args.out.as_deref()) else {
+    let Some(out) = feedline_engine::calibration_path(args.out.as_deref()) else {
         return Err(failure::hinted(
             "there is no place for the figures",
             "name one with --out FILE",
@@ -64,7 +64,7 @@ pub(crate) fn main(args: &CalibrateArgs) -> anyhow::Result<u8> {
     }
     let found = Calibration {
         feedline_calibration: CALIBRATION_SCHEMA,
-        feedline_version: order::VERSION.to_owned(),
+        feedline_version: feedline_engine::VERSION.to_owned(),
         date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         machine: Machine::this(),
         batch_samples: NonZeroU64::new(BATCH).expect("a constant"),

@@ -1,26 +1,23 @@
 //! `feedline ceiling`: what this client could feed if the storage were infinitely fast.
 
-use feedline_bench::{BenchError, Client, Probe, Semantics};
+use feedline_bench::{BenchError, Client, Probe};
 use feedline_clock::Clock;
-use feedline_workload::Sharding;
+use feedline_engine::{PlannedRun, RunOptions, StoredCalibration};
 use serde_json::json;
 
 use crate::args::CeilingArgs;
-use crate::calibration_file::Stored;
-use crate::request::{Request, Wish};
-use crate::{failure, run, show, signals};
+use crate::{failure, selection, show, signals};
 
 pub(crate) fn main(args: &CeilingArgs) -> anyhow::Result<u8> {
-    let (text, mut overrides) = run::named(&args.words, args.config_dir.as_deref())?;
-    overrides.extend(run::parse_all(&args.set)?);
-    let wish = Wish::new(text, overrides);
-    let mut request = Request::new(&wish, 1, Semantics::Feedline, Sharding::Auto)?;
-    request.settle_framework(Stored::find(args.calibration.as_deref())?.as_ref())?;
-    for warning in &request.warnings {
+    let selection = selection::named(&args.words, args.config_dir.as_deref(), &args.set)?;
+    let calibration = StoredCalibration::find(args.calibration.as_deref())?;
+    let options = RunOptions { calibration, ..RunOptions::new(1)? };
+    let planned = PlannedRun::new(selection, options, &Default::default())?;
+    for warning in &planned.warnings {
         failure::say(&format!("warning: {warning}"));
     }
-    let workload = &request.workload;
-    let name = &request.composed.name;
+    let workload = &planned.workload;
+    let name = &planned.composed.name;
     if !workload.workflow.train || workload.train.computation_time.mean_seconds() <= 0.0 {
         return Err(failure::hinted(
             format!("workload {name} does not train, or computes nothing"),
@@ -34,7 +31,7 @@ pub(crate) fn main(args: &CeilingArgs) -> anyhow::Result<u8> {
         clock: Clock::real(),
         folder: &folder,
         stop,
-        framework: request.plan.framework.clone(),
+        framework: planned.plan.framework.clone(),
         seen: &|probe: Probe| {
             failure::say(&format!("tried: {}", feedline_report::ceiling::probe(&probe)));
         },

@@ -9,17 +9,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use feedline_bench::{CachePolicy, Dialect, Existing, Level};
-use feedline_workload::{Cfg, DlioCommandLine, WorkloadError, default_run_dir, to_yaml};
+use feedline_bench::{Dialect, Existing, Level};
+use feedline_engine::{
+    EngineError, PlannedRun, RunOptions, RunOutput, StoredCalibration, WorkloadSelection,
+    WorkloadSource,
+};
+use feedline_workload::{Cfg, DlioCommandLine, Sharding, WorkloadError, default_run_dir, to_yaml};
 
-use crate::calibration_file::Stored;
-use crate::failure;
 use crate::job::Job;
-use crate::order::{self, Letter, NOTHING, Order};
 use crate::progress::Progress;
-use crate::request::{self, Request, Wish};
-use crate::run::{self, Settings};
-use crate::show;
+use crate::{failure, show, signals};
 
 const HELP: &str = "\
 Feedline, started as dlio_benchmark: runs DLIO workloads.
@@ -38,7 +37,7 @@ Flags: --config-dir DIR  a folder with workload/NAME.yaml files
 
 Ranks read the blocks that DLIO's main branch (commit e1919d7) gives them;
 ++workload.reader.sharding=dlio_2.0.0 does as the released 2.0.0, =strided as PyTorch.
-FEEDLINE_ACCELERATORS=N emulates N accelerators instead of one a process. DLIO_LOG_LEVEL sets the log level.
+FEEDLINE_ACCELERATORS=N emulates N accelerators instead of one per process. DLIO_LOG_LEVEL sets the log level.
 `feedline workloads` lists the workloads, `feedline run --help` tells of everything else.";
 
 /// DLIO's exit code of an error.
@@ -46,11 +45,11 @@ pub(crate) const ERROR: u8 = 1;
 
 /// Runs as DLIO.
 pub(crate) fn main(args: Vec<String>, job: Job) -> ExitCode {
-    let result = if job.leads() { run(&args, &job) } else { order::assist(&job) };
+    let result = if job.leads() { run(&args, &job) } else { job.assist() };
     job.end(result, Dialect::Dlio, |error| {
         let too_many = error.chain().any(|cause| {
-            let found = cause.downcast_ref::<WorkloadError>();
-            matches!(found, Some(WorkloadError::StepsBeyondData { .. }))
+            let found = cause.downcast_ref::<EngineError>();
+            matches!(found, Some(EngineError::Workload(WorkloadError::StepsBeyondData { .. })))
         });
         if too_many { 255 } else { ERROR }
     })
@@ -59,56 +58,55 @@ pub(crate) fn main(args: Vec<String>, job: Job) -> ExitCode {
 fn run(args: &[String], job: &Job) -> anyhow::Result<u8> {
     let line = DlioCommandLine::parse(args)?;
     if line.help || line.hydra_help {
-        job.tell(&NOTHING)?;
+        job.dismiss()?;
         return show::print(HELP);
     }
     if line.version {
-        job.tell(&NOTHING)?;
+        job.dismiss()?;
         return show::print(&format!("Feedline {} as dlio_benchmark", env!("CARGO_PKG_VERSION")));
     }
     let folders: Vec<_> = [&line.config_path, &line.config_dir].into_iter().flatten().collect();
-    let text = folders
+    let source = folders
         .iter()
-        .find_map(|folder| request::find(line.workload(), Some(Path::new(folder.as_str()))).ok())
-        .map_or_else(|| request::find(line.workload(), None), Ok)?;
-    let wish = Wish::new(text, line.overrides.clone());
+        .find_map(|folder| {
+            WorkloadSource::find(line.workload(), Some(Path::new(folder.as_str()))).ok()
+        })
+        .map_or_else(|| WorkloadSource::find(line.workload(), None), Ok)?;
+    let selection = WorkloadSelection::new(source, line.overrides.clone());
     if let Some(cfg) = line.cfg {
-        job.tell(&NOTHING)?;
-        return print_config(cfg, &line, &wish);
+        job.dismiss()?;
+        return print_config(cfg, &line, &selection);
     }
     let level = log_level()?;
-    let order = Order {
-        version: order::VERSION.to_owned(),
-        accelerators: accelerators()?.unwrap_or(job.processes()),
-        as_dlio: false,
-        named_dlio: true,
-        cache: CachePolicy::Keep,
+    let options = RunOptions {
+        sharding: Sharding::Dlio,
         drop_before_load: false,
-        seed: run::random_seed()?,
-        store_limit: None,
-        store_faults: Vec::new(),
-        calibration: Stored::find(None)?,
-        trace: None,
+        calibration: StoredCalibration::find(None)?,
+        ..RunOptions::new(accelerators()?.unwrap_or(job.processes()))?
     };
-    job.team(order.accelerators)?;
-    let request = order.request(&wish)?;
-    let run_dir = run_dir(&request);
-    let out = request.workload.output.folder.clone().map_or_else(|| run_dir.clone(), PathBuf::from);
-    let progress = Arc::new(Progress::log_only(level));
-    let settings = Settings {
-        out: &out,
-        run_dir: &run_dir,
+    job.check_ranks(options.accelerators)?;
+    let stop = Arc::default();
+    let planned = PlannedRun::new(selection, options, &stop)?;
+    let run_dir = run_dir(&planned);
+    let folder = planned.workload.output.folder.clone();
+    let output = RunOutput {
         existing: Existing::Replace,
         log_level: level,
-        quick: false,
+        ..RunOutput::new(folder.map_or_else(|| run_dir.clone(), PathBuf::from))
     };
-    job.tell(&Some((&order, Letter::from(&wish))))?;
-    let done = run::execute(request, &order, &settings, progress, job)?;
+    let output = RunOutput { run_dir, ..output };
+    signals::set_on_signal(&stop)?;
+    let progress = Arc::new(Progress::log_only(level));
+    let done = feedline_engine::run(planned, &output, job.begin(), progress)?;
     Ok(if done.outcome.interrupted { failure::INTERRUPTED } else { 0 })
 }
 
-fn print_config(cfg: Cfg, line: &DlioCommandLine, wish: &Wish) -> anyhow::Result<u8> {
-    let composed = wish.composed()?;
+fn print_config(
+    cfg: Cfg,
+    line: &DlioCommandLine,
+    selection: &WorkloadSelection,
+) -> anyhow::Result<u8> {
+    let composed = selection.composed()?;
     let tree = if line.resolve { &composed.tree } else { &composed.unresolved };
     let job = match &line.package {
         None => to_yaml(tree),
@@ -130,10 +128,10 @@ fn print_config(cfg: Cfg, line: &DlioCommandLine, wish: &Wish) -> anyhow::Result
 }
 
 /// Hydra's run folder: as given, or `./hydra_log/<model>/<date>-<time>`.
-fn run_dir(request: &Request) -> PathBuf {
+fn run_dir(planned: &PlannedRun) -> PathBuf {
     let now = |format: &str| jiff::Zoned::now().strftime(format).to_string();
-    let given = request.composed.hydra.run_dir.clone();
-    PathBuf::from(given.unwrap_or_else(|| default_run_dir(&request.workload.model.name, &now)))
+    let given = planned.composed.hydra.run_dir.clone();
+    PathBuf::from(given.unwrap_or_else(|| default_run_dir(&planned.workload.model.name, &now)))
 }
 
 fn log_level() -> anyhow::Result<Level> {

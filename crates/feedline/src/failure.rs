@@ -1,9 +1,11 @@
 //! How errors reach the user: one line, the chain of causes, one hint.
 
+use std::error::Error;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use feedline_bench::{BenchError, Dialect};
+use feedline_engine::EngineError;
 use feedline_workload::WorkloadError;
 
 use crate::job::Job;
@@ -75,11 +77,25 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
+/// Says that a trace of this process is not whole.
+pub(crate) fn warn_of_lost_events(lost: u64) {
+    if lost > 0 {
+        say(&format!("warning: {lost} events are not in the trace"));
+    }
+}
+
+/// The error of a run that a cause is, or stands for.
+pub(crate) fn bench<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a BenchError> {
+    let of_engine = || cause.downcast_ref::<EngineError>().and_then(EngineError::bench);
+    cause.downcast_ref().or_else(of_engine)
+}
+
 fn hint(error: &anyhow::Error, dialect: Dialect) -> Option<String> {
     error.chain().find_map(|cause| {
+        let engine = || cause.downcast_ref::<EngineError>().and_then(|error| error.hint(dialect));
         let bench = || cause.downcast_ref::<BenchError>().and_then(|error| error.hint(dialect));
         let workload = || cause.downcast_ref::<WorkloadError>().and_then(WorkloadError::hint);
         let own = || cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone());
-        bench().or_else(workload).or_else(own)
+        engine().or_else(bench).or_else(workload).or_else(own)
     })
 }

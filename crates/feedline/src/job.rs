@@ -5,17 +5,14 @@
 //! all of them end with its exit code.
 
 use std::cell::Cell;
-use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use feedline_bench::{Aborted, BenchError, Dialect, Team};
+use feedline_engine::EngineError;
 use feedline_ranks::{Alone, Link};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use crate::{failure, launcher};
+use crate::{failure, launcher, signals};
 
 /// This process among those of its job.
 pub(crate) struct Job {
@@ -75,32 +72,38 @@ impl Job {
         self.link.nodes().len() as u32
     }
 
-    /// The job's ranks over its processes.
-    pub(crate) fn team(&self, accelerators: u32) -> anyhow::Result<Team> {
-        let team = Team::new(Arc::clone(&self.link), accelerators).map_err(|error| {
-            let hint = format!("--accelerators {} or more, or fewer processes", error.processes);
-            failure::hinted(error.to_string(), hint)
-        })?;
+    /// An error if there are fewer ranks than processes; else errors name the first rank of this
+    /// process from now on.
+    pub(crate) fn check_ranks(&self, accelerators: u32) -> Result<(), EngineError> {
+        let team = Team::new(Arc::clone(&self.link), accelerators).map_err(EngineError::Team)?;
         self.first_rank.set(team.geometry().ranks_of(self.link.process()).start);
-        Ok(team)
-    }
-
-    /// The ranks of this process.
-    pub(crate) fn ranks(&self, accelerators: u32) -> anyhow::Result<Range<u32>> {
-        Ok(self.team(accelerators)?.geometry().ranks_of(self.link.process()))
-    }
-
-    /// On process 0: tells the others.
-    pub(crate) fn tell(&self, order: &impl Serialize) -> anyhow::Result<()> {
-        self.told.set(true);
-        self.link.broadcast(serde_json::to_vec(order)?).map_err(BenchError::Aborted)?;
         Ok(())
     }
 
-    /// On the other processes: what process 0 says.
-    pub(crate) fn hear<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
-        let bytes = self.link.broadcast(Vec::new()).map_err(BenchError::Aborted)?;
-        serde_json::from_slice(&bytes).context("process 0 speaks another version of Feedline")
+    /// On process 0: the link over which the others are told what to do. From now on errors are those
+    /// of a rank.
+    pub(crate) fn begin(&self) -> Arc<dyn Link> {
+        self.told.set(true);
+        Arc::clone(&self.link)
+    }
+
+    /// On process 0: tells the others that there is nothing to do.
+    pub(crate) fn dismiss(&self) -> Result<(), EngineError> {
+        feedline_engine::dismiss(&*self.begin())
+    }
+
+    /// On the other processes: does what process 0 says; the exit code.
+    pub(crate) fn assist(&self) -> anyhow::Result<u8> {
+        if let Some(order) = feedline_engine::hear(&*self.link)? {
+            let lost = order.assist(Arc::clone(&self.link), &signals::stop()?)?;
+            failure::warn_of_lost_events(lost);
+        }
+        Ok(0)
+    }
+
+    /// On the other processes: waits until process 0 has ended or failed.
+    pub(crate) fn wait(&self) -> Result<(), BenchError> {
+        self.link.broadcast(Vec::new()).map(drop).map_err(BenchError::Aborted)
     }
 
     /// Ends the job: with the largest exit code that any process has, or with the error of the first
@@ -129,7 +132,7 @@ impl Job {
     /// there.
     fn report(&self, error: &anyhow::Error, dialect: Dialect) {
         let elsewhere = error.chain().any(|cause| {
-            cause.is::<Aborted>() || matches!(cause.downcast_ref(), Some(BenchError::Aborted(_)))
+            cause.is::<Aborted>() || matches!(failure::bench(cause), Some(BenchError::Aborted(_)))
         });
         if !elsewhere {
             // A rank that failed has said so already; otherwise it was the process.

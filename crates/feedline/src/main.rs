@@ -6,28 +6,22 @@
 mod analyze;
 mod args;
 mod calibrate;
-mod calibration_file;
 mod ceiling;
 mod convert;
 mod dlio;
 mod failure;
-mod faults;
 mod job;
 mod launcher;
-mod order;
-mod place;
 mod plan_checkpoint;
 mod progress;
-mod quick;
 mod reading;
-mod request;
 mod require;
 mod run;
+mod selection;
 mod show;
 mod signals;
 mod sql;
 mod trace;
-mod tracing;
 mod verdict_lane;
 mod verify;
 
@@ -68,7 +62,7 @@ fn main() -> ExitCode {
     };
     let result = match args.command {
         Command::Run(run) => run::main(&run, &job),
-        _ if !job.leads() => job.hear::<()>().map(|()| 0),
+        _ if !job.leads() => job.wait().map(|()| 0).map_err(Into::into),
         _ if job.processes() > 1 => Err(failure::hinted(
             format!(
                 "only `feedline run` works in several processes, and {} were started",

@@ -4,23 +4,22 @@ use feedline_bench::CheckpointPlan;
 use feedline_workload::{BUILT_IN, CheckpointMode, Workload, check_checkpoint, presets, resolve};
 use serde_json::json;
 
+use feedline_engine::WorkloadSource;
+
 use crate::args::PlanCheckpointArgs;
-use crate::request::{Text, Wish};
-use crate::{failure, run, show};
+use crate::{failure, selection, show};
 
 pub(crate) fn main(args: &PlanCheckpointArgs) -> anyhow::Result<u8> {
-    let (text, mut overrides) = run::named(&args.words, args.config_dir.as_deref())?;
-    overrides.extend(run::parse_all(&args.set)?);
-    let wish = Wish::new(text, overrides);
-    let resolved = resolve(&wish.composed()?)?;
+    let selection = selection::named(&args.words, args.config_dir.as_deref(), &args.set)?;
+    let resolved = resolve(&selection.composed()?)?;
     for warning in &resolved.warnings {
         failure::say(&format!("warning: {warning}"));
     }
     let workload = &resolved.workload;
-    let ranks = args.ranks.unwrap_or_else(|| usual_ranks(&wish.text, workload));
+    let ranks = args.ranks.unwrap_or_else(|| usual_ranks(&selection.source, workload));
     check_checkpoint(workload, ranks)?;
     let plan = CheckpointPlan::new(workload, ranks)?;
-    let name = &wish.text.name;
+    let name = &selection.source.name;
     if args.json {
         let object = json!({
             "feedline_schema": feedline_bench::SCHEMA_VERSION,
@@ -34,10 +33,10 @@ pub(crate) fn main(args: &PlanCheckpointArgs) -> anyhow::Result<u8> {
 
 /// The ranks that a shipped workload is known for, as long as its keys leave room for them; else those
 /// of one copy of the model.
-fn usual_ranks(text: &Text, workload: &Workload) -> u32 {
+fn usual_ranks(source: &WorkloadSource, workload: &Workload) -> u32 {
     let parallelism = &workload.model.parallelism;
     let one_copy = parallelism.tensor.saturating_mul(parallelism.pipeline);
-    let known = presets::find(&text.name).filter(|_| text.origin == BUILT_IN);
+    let known = presets::find(&source.name).filter(|_| source.origin == BUILT_IN);
     let fits = |ranks: u32| match (workload.checkpoint.mode, parallelism.data) {
         (CheckpointMode::Subset, Some(data)) => ranks <= one_copy.saturating_mul(data),
         _ => ranks.is_multiple_of(one_copy),

@@ -5,13 +5,12 @@ use std::io::{self, IsTerminal as _, Write as _};
 use clap::CommandFactory as _;
 use feedline_analyze::Analysis;
 use feedline_bench::explain;
+use feedline_engine::{FinishedRun, PlannedRun, WorkloadSource};
 use feedline_report::{Style, definitions, screen};
 use feedline_workload::presets;
 use serde_json::json;
 
 use crate::args::{Args, Page};
-use crate::request::{self, Request};
-use crate::run::Done;
 use crate::{failure, launcher};
 
 /// Width of a page that does not go to a terminal.
@@ -20,7 +19,7 @@ const PAGE_WIDTH: usize = 100;
 /// The shipped workloads, or one of them.
 pub(crate) fn workloads(name: Option<&str>) -> anyhow::Result<u8> {
     let text = match name {
-        Some(name) => request::find(name, None)?.yaml,
+        Some(name) => WorkloadSource::find(name, None)?.yaml,
         None => feedline_report::workloads::table(presets::presets(), style()),
     };
     print(&text)
@@ -62,12 +61,12 @@ pub(crate) fn reference(page: Page) -> anyhow::Result<u8> {
 }
 
 /// What a run would do.
-pub(crate) fn plan(request: &Request) -> anyhow::Result<u8> {
-    print(&feedline_report::plan::plan(&request.plan, &request.workload, style()))
+pub(crate) fn plan(planned: &PlannedRun) -> anyhow::Result<u8> {
+    print(&feedline_report::plan::plan(&planned.plan, &planned.workload, style()))
 }
 
 /// The end of a run: one screen, or one JSON object.
-pub(crate) fn result(done: &Done, as_json: bool) -> anyhow::Result<u8> {
+pub(crate) fn result(done: &FinishedRun, as_json: bool) -> anyhow::Result<u8> {
     let folder = done.folder.display().to_string();
     if as_json {
         let object = json!({

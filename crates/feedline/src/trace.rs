@@ -38,11 +38,6 @@ const PASSED_ON: [(i32, Signal); 6] = [
     (consts::SIGUSR2, Signal::USR2),
 ];
 
-/// The folder where files are in memory.
-const MEMORY: &str = "/dev/shm";
-/// Less free memory than that, and segments go to disk.
-const LEAST_MEMORY_BYTES: u64 = 64 << 20;
-
 /// The whole command: it has no job of its own.
 pub(crate) fn launch() -> ExitCode {
     match Args::try_parse() {
@@ -69,7 +64,7 @@ pub(crate) fn main(args: &TraceArgs) -> anyhow::Result<u8> {
     let unwanted = patterns(&args.exclude, &[])?;
     let out = args.out.clone().unwrap_or_else(|| default_folder(&args.command[0]));
     let place = Place::prepare(&out, args.overwrite)?;
-    let memory = memory_folder(&place.folder)?;
+    let memory = feedline_engine::memory_folder(&place.folder)?;
     let mut drainer = Drainer::start(&place.folder, &memory)?;
     let mut variables = variables(args, &library, &drainer, &memory);
     for (name, list) in [("FEEDLINE_TRACE_INCLUDE", wanted), ("FEEDLINE_TRACE_EXCLUDE", unwanted)] {
@@ -303,18 +298,6 @@ fn join(out: &Path) -> anyhow::Result<()> {
         }
         Err(error) => Err(error).with_context(|| format!("cannot write {}", path.display())),
     }
-}
-
-/// A folder of our own in memory, or in the trace folder where there is no room for it.
-pub(crate) fn memory_folder(out: &Path) -> anyhow::Result<PathBuf> {
-    let has_room = rustix::fs::statvfs(MEMORY)
-        .is_ok_and(|facts| facts.f_bavail.saturating_mul(facts.f_frsize) >= LEAST_MEMORY_BYTES);
-    let now = jiff::Timestamp::now().as_nanosecond();
-    let name = format!("feedline-{}-{now}", process::id());
-    let root = if has_room { Path::new(MEMORY).to_owned() } else { out.join("segments") };
-    let folder = root.join(name);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    Ok(folder)
 }
 
 /// What was recorded, in numbers.

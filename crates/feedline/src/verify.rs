@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::args::VerifyArgs;
 use crate::progress::Progress;
-use crate::{failure, place, signals};
+use crate::{failure, signals};
 
 /// The beginning of the one JSON object. The version is raised when a key changes its meaning or
 /// goes away.
@@ -26,7 +26,7 @@ pub(crate) fn main(args: &VerifyArgs) -> anyhow::Result<u8> {
     let progress = Progress::new();
     let verification = Verification {
         clock: &Clock::real(),
-        data: &*place::named(&args.folder, &stop)?,
+        data: &*feedline_engine::connect(&args.folder, &stop)?,
         threads: args.threads.map_or_else(cores, usize::from),
         stop: &stop,
         observer: &progress,

@@ -5,19 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use feedline_bench::BenchError;
+use feedline_bench::{BenchError, ReadPlan};
 use feedline_store::{Mode, Posix, Remote, RemoteOptions, Store};
 use feedline_workload::{DirectIo, IoEngine, Root, Storage, Workload};
 
-use crate::failure;
-use crate::request::Request;
+use crate::error::EngineError;
 
 /// What the shipped `_s3` workloads, like DLIO's, have in place of credentials.
 const PLACEHOLDERS: [&str; 2] = ["access-key", "secret-key"];
 
 /// The data set, read and written as the workload says.
-pub(crate) fn data(request: &Request, stop: &Arc<AtomicBool>) -> anyhow::Result<Arc<dyn Store>> {
-    let (workload, reading) = (&request.workload, &request.plan.reading);
+pub(crate) fn data(
+    workload: &Workload,
+    reading: &ReadPlan,
+    stop: &Arc<AtomicBool>,
+) -> Result<Arc<dyn Store>, EngineError> {
     let path = match workload.data_root() {
         Root::Url(url) => {
             let mut options = options(&workload.storage, stop);
@@ -44,15 +46,13 @@ pub(crate) fn data(request: &Request, stop: &Arc<AtomicBool>) -> anyhow::Result<
 }
 
 /// A path, unless it is a URL that lacks a slash.
-fn checked(path: String) -> anyhow::Result<String> {
+fn checked(path: String) -> Result<String, EngineError> {
     let schemes = ["s3", "gs", "az", "abfs", "abfss", "http", "https"];
     match path.split_once(":/") {
         Some((scheme, rest)) if schemes.contains(&scheme.trim_start_matches("./")) => {
             let (scheme, rest) = (scheme.trim_start_matches("./"), rest.trim_start_matches('/'));
-            Err(failure::hinted(
-                format!("{path}: a path, expected a URL behind `{scheme}:`"),
-                format!("did you mean {scheme}://{rest}?"),
-            ))
+            let (scheme, rest) = (scheme.to_owned(), rest.to_owned());
+            Err(EngineError::UrlWithoutSlashes { path, scheme, rest })
         }
         _ => Ok(path),
     }
@@ -62,7 +62,7 @@ fn checked(path: String) -> anyhow::Result<String> {
 pub(crate) fn checkpoints(
     workload: &Workload,
     stop: &Arc<AtomicBool>,
-) -> anyhow::Result<Arc<dyn Store>> {
+) -> Result<Arc<dyn Store>, EngineError> {
     match workload.checkpoint_root() {
         Root::Url(url) => remote(&url, &options(&workload.storage, stop)),
         Root::Path(path) => {
@@ -78,19 +78,22 @@ pub(crate) fn checkpoints(
     }
 }
 
-/// A place that no workload says anything about.
-pub(crate) fn named(text: &str, stop: &Arc<AtomicBool>) -> anyhow::Result<Arc<dyn Store>> {
+/// A place that no workload says anything about: a path or a URL, with the options of the environment.
+///
+/// # Errors
+/// It is no place, or cannot be connected to.
+pub fn connect(text: &str, stop: &Arc<AtomicBool>) -> Result<Arc<dyn Store>, EngineError> {
     of(&Root::parse(text), &RemoteOptions { stop: Arc::clone(stop), ..RemoteOptions::default() })
 }
 
-fn of(root: &Root, options: &RemoteOptions) -> anyhow::Result<Arc<dyn Store>> {
+fn of(root: &Root, options: &RemoteOptions) -> Result<Arc<dyn Store>, EngineError> {
     match root {
         Root::Path(path) => Ok(Arc::new(Posix::new(checked(path.clone())?, Mode::Buffered))),
         Root::Url(url) => remote(url, options),
     }
 }
 
-fn remote(url: &str, options: &RemoteOptions) -> anyhow::Result<Arc<dyn Store>> {
+fn remote(url: &str, options: &RemoteOptions) -> Result<Arc<dyn Store>, EngineError> {
     Ok(Arc::new(Remote::connect(url, options).map_err(BenchError::Store)?))
 }
 

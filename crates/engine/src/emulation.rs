@@ -1,9 +1,9 @@
-//! `--store-limit` and `--store-fault`: a storage that is slower than it is, or breaks.
+//! A storage that is slower than it is, or breaks.
 //!
 //! The data set and the checkpoints are the job's storage together: they share one limit, and
 //! operations on both count towards a fault, from the first look at the data folder on. In a job of
-//! several processes each has an equal part of the limit, and counts its own operations. What this
-//! command writes for itself, the results, is neither limited nor failing.
+//! several processes each has an equal part of the limit, and counts its own operations. Result files
+//! are neither limited nor failing.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -11,29 +11,57 @@ use std::sync::atomic::AtomicBool;
 
 use feedline_bench::{Altered, Team};
 use feedline_clock::Clock;
-use feedline_store::{Failing, FaultSpec, Faults, Limit, Limited, Pace, SpecError, Store};
+use feedline_store::{Failing, FaultSpec, Faults, Limit, Limited, Pace, Store};
+use serde::{Deserialize, Serialize};
 
-use crate::failure;
+use crate::error::EngineError;
 
-/// What the user wants made of the storage.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+/// What is made of the storage: a limit, faults, both or nothing. It travels as the user wrote it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "EmulationText", into = "EmulationText")]
+pub struct StorageEmulation {
     limit: Option<Limit>,
     faults: Vec<FaultSpec>,
+    text: EmulationText,
 }
 
-impl Wanted {
-    pub(crate) fn parse(limit: Option<&str>, faults: &[String]) -> anyhow::Result<Self> {
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct EmulationText {
+    limit: Option<String>,
+    faults: Vec<String>,
+}
+
+impl From<StorageEmulation> for EmulationText {
+    fn from(emulation: StorageEmulation) -> Self {
+        emulation.text
+    }
+}
+
+impl TryFrom<EmulationText> for StorageEmulation {
+    type Error = EngineError;
+
+    fn try_from(text: EmulationText) -> Result<Self, EngineError> {
+        Self::parse(text.limit.as_deref(), &text.faults)
+    }
+}
+
+impl StorageEmulation {
+    /// Reads a limit such as `2GB/s,10kiops,0.2ms` and faults such as `read:100:EIO`.
+    ///
+    /// # Errors
+    /// One of them is not in that form.
+    pub fn parse(limit: Option<&str>, faults: &[String]) -> Result<Self, EngineError> {
+        let text = EmulationText { limit: limit.map(str::to_owned), faults: faults.to_vec() };
         let limit = limit.map(|text| {
-            let hint = "--store-limit 2GB/s,10kiops,0.2ms, or some of these";
-            Limit::parse(text).map_err(|error| refused("--store-limit", text, &error, hint))
+            Limit::parse(text)
+                .map_err(|source| EngineError::StoreLimit { text: text.to_owned(), source })
         });
         let fault = |text: &String| {
-            let hint = "--store-fault read:100:EIO, or --store-fault read:every1000:EIO";
-            FaultSpec::parse(text).map_err(|error| refused("--store-fault", text, &error, hint))
+            FaultSpec::parse(text)
+                .map_err(|source| EngineError::StoreFault { text: text.clone(), source })
         };
-        let faults = faults.iter().map(fault).collect::<anyhow::Result<_>>()?;
-        Ok(Self { limit: limit.transpose()?, faults })
+        let faults = faults.iter().map(fault).collect::<Result<_, _>>()?;
+        Ok(Self { limit: limit.transpose()?, faults, text })
     }
 
     /// The same in words, for the results.
@@ -43,7 +71,7 @@ impl Wanted {
     }
 
     /// What to know before believing the numbers, if there is anything.
-    pub(crate) fn caution(&self) -> Option<String> {
+    pub fn caution(&self) -> Option<String> {
         let altered = self.altered();
         let text = || {
             let what = altered.described();
@@ -60,7 +88,7 @@ impl Wanted {
         seed: u32,
         stop: &Arc<AtomicBool>,
         team: &Team,
-    ) -> Alteration {
+    ) -> EmulatedStorage {
         let seed = u64::from(seed) ^ (u64::from(team.process()) << 32);
         let pace = |limit| {
             let pace = Pace::new(limit, clock.clone()).with_seed(seed);
@@ -69,18 +97,18 @@ impl Wanted {
             Arc::new(share.with_stop(Arc::clone(stop)))
         };
         let faults = (!self.faults.is_empty()).then(|| Arc::new(Faults::new(self.faults.clone())));
-        Alteration { pace: self.limit.map(pace), faults }
+        EmulatedStorage { pace: self.limit.map(pace), faults }
     }
 }
 
 /// A limit and faults at work, in all stores of a run.
-pub(crate) struct Alteration {
+pub(crate) struct EmulatedStorage {
     pace: Option<Arc<Pace>>,
     faults: Option<Arc<Faults>>,
 }
 
-impl Alteration {
-    /// The store as the user wants it. What fails has taken its time before.
+impl EmulatedStorage {
+    /// The store with the limit and the faults. What fails has taken its time before.
     pub(crate) fn wrap(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         let store: Arc<dyn Store> = match &self.faults {
             Some(faults) => Arc::new(Failing::sharing(store, Arc::clone(faults))),
@@ -91,9 +119,4 @@ impl Alteration {
             None => store,
         }
     }
-}
-
-fn refused(flag: &str, text: &str, error: &SpecError, hint: &str) -> anyhow::Error {
-    let hint = error.hint().unwrap_or_else(|| hint.to_owned());
-    failure::hinted(format!("{flag} {text}: {error}"), hint)
 }

@@ -10,7 +10,7 @@ use feedline_workload::{CheckpointMode, TimeSpec, Workload};
 const DATA_BYTES: f64 = (2u64 << 30) as f64;
 /// Epochs that are kept whatever they take, so that a second pass is seen.
 const EPOCHS: u32 = 2;
-/// Steps an epoch that the data should allow: more than are read ahead, so that some are waited for.
+/// Steps per epoch that the data should allow: more than are read ahead, so that some are waited for.
 const STEPS: u64 = 8;
 /// Emulated computation of the whole run.
 const COMPUTE_SECONDS: f64 = 15.0;

@@ -1,0 +1,183 @@
+//! What can go wrong before, around and during a run.
+
+use std::io;
+
+use feedline_bench::{BenchError, CalibrationError, Dialect};
+use feedline_ranks::TooFewRanks;
+use feedline_store::SpecError;
+use feedline_trace::FolderError;
+use feedline_workload::WorkloadError;
+
+/// Why a run did not take place, or did not finish. Every variant names the user's own object.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The workload file, or an override of it, is wrong.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The run itself failed.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// A path was named, and there is no file.
+    #[error("{name}: no such workload file")]
+    NoWorkloadFile {
+        /// The path as the user wrote it.
+        name: String,
+    },
+    /// A name that no shipped workload has.
+    #[error("no workload is called `{name}`")]
+    UnknownWorkload {
+        /// The name.
+        name: String,
+        /// Shipped workloads with similar names, or a file that the user may have meant.
+        meant: Vec<String>,
+    },
+    /// A file of the user cannot be read.
+    #[error("{path}: cannot be read")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The user named a calibration that is not there.
+    #[error("{file}: no such calibration")]
+    NoCalibration {
+        /// The file.
+        file: String,
+    },
+    /// A run needs a calibration, and the file holds something else.
+    #[error("{file}")]
+    BadCalibration {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        source: CalibrationError,
+    },
+    /// A limit of the emulated storage that is not in the form of one.
+    #[error("--store-limit {text}")]
+    StoreLimit {
+        /// As the user wrote it.
+        text: String,
+        /// What is wrong with it.
+        source: SpecError,
+    },
+    /// A fault of the emulated storage that is not in the form of one.
+    #[error("--store-fault {text}")]
+    StoreFault {
+        /// As the user wrote it.
+        text: String,
+        /// What is wrong with it.
+        source: SpecError,
+    },
+    /// A URL that lacks a slash would be taken for a path.
+    #[error("{path}: a path, expected a URL behind `{scheme}:`")]
+    UrlWithoutSlashes {
+        /// As the user wrote it.
+        path: String,
+        /// Its scheme.
+        scheme: String,
+        /// What follows the scheme.
+        rest: String,
+    },
+    /// A trace needs a folder of its own.
+    #[error("--trace {folder}: the folder is not empty")]
+    TraceFolderTaken {
+        /// The folder.
+        folder: String,
+    },
+    /// The folder of a trace cannot be looked at or made.
+    #[error("--trace {folder}")]
+    TraceFolder {
+        /// The folder.
+        folder: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The recorder keeps paths in memory of a fixed size.
+    #[error("--trace {folder}: the path is too long")]
+    TracePathTooLong {
+        /// The folder.
+        folder: String,
+    },
+    /// The recorder found no room.
+    #[error("--trace {folder}: nothing can be recorded")]
+    NothingRecorded {
+        /// The folder.
+        folder: String,
+    },
+    /// Draining the recording failed.
+    #[error("the trace cannot be written")]
+    TraceNotWritten(#[source] FolderError),
+    /// More processes than ranks.
+    #[error(transparent)]
+    Team(TooFewRanks),
+    /// Process 0 of the job runs another build.
+    #[error("this is Feedline {ours}, and process 0 runs Feedline {theirs}")]
+    OtherVersion {
+        /// This process's version.
+        ours: String,
+        /// That of process 0.
+        theirs: String,
+    },
+    /// What process 0 sent is not an order of this build.
+    #[error("process 0 runs a different version of Feedline")]
+    OtherMessage(#[source] serde_json::Error),
+    /// The system gave no random bytes.
+    #[error("/dev/urandom: cannot be read")]
+    NoSeed(#[source] io::Error),
+    /// The limit of open files is not known.
+    #[error("cannot look up how many files may be open")]
+    OpenFiles(#[source] io::Error),
+}
+
+impl EngineError {
+    /// Something to type that may help, in the words of the command line that the user used.
+    pub fn hint(&self, dialect: Dialect) -> Option<String> {
+        Some(match self {
+            Self::Workload(error) => return error.hint(),
+            Self::Bench(error) => return error.hint(dialect),
+            Self::NoWorkloadFile { .. } => {
+                "`feedline workloads` lists the shipped workloads".to_owned()
+            }
+            Self::UnknownWorkload { meant, .. } => match meant.as_slice() {
+                [] => "`feedline workloads` lists all".to_owned(),
+                [file] if file.ends_with(".yaml") => format!("did you mean the file {file}?"),
+                near => format!("did you mean {}? `feedline workloads` lists all", near.join(", ")),
+            },
+            Self::NoCalibration { file } => format!("`feedline calibrate --out {file}` makes it"),
+            Self::BadCalibration { .. } => "measure again with `feedline calibrate`, remove the \
+                                            file, or run with --set reader.interpreter=none"
+                .to_owned(),
+            Self::StoreLimit { source, .. } => source.hint().unwrap_or_else(|| {
+                "--store-limit 2GB/s,10kiops,0.2ms, or some of these".to_owned()
+            }),
+            Self::StoreFault { source, .. } => source.hint().unwrap_or_else(|| {
+                "--store-fault read:100:EIO, or --store-fault read:every1000:EIO".to_owned()
+            }),
+            Self::UrlWithoutSlashes { scheme, rest, .. } => {
+                format!("did you mean {scheme}://{rest}?")
+            }
+            Self::TraceFolderTaken { .. } => {
+                "name a folder that is not there yet, or remove this one".to_owned()
+            }
+            Self::TracePathTooLong { .. } => "1000 bytes fit".to_owned(),
+            Self::NothingRecorded { .. } => {
+                "is there room in /dev/shm, and in the trace folder?".to_owned()
+            }
+            Self::Team(error) => {
+                format!("--accelerators {} or more, or fewer processes", error.processes)
+            }
+            Self::OtherVersion { .. } => "install the same build on every host".to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// The error of the run itself, if it got that far.
+    pub fn bench(&self) -> Option<&BenchError> {
+        match self {
+            Self::Bench(error) => Some(error),
+            _ => None,
+        }
+    }
+}
