@@ -427,6 +427,7 @@ impl BenchError {
             Self::Store(StoreError::RingRefused { .. }) => {
                 Some(format!("read with plain calls: {}", dialect.set("reader.io_engine", "sync")))
             }
+            Self::Store(error) => error.hint(),
             _ => None,
         }
     }

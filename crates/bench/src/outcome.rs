@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use feedline_ranks::Geometry;
-use feedline_store::{Meter, Op, OpMeter};
+use feedline_store::{Capabilities, Meter, Op, OpMeter};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::CachePolicy;
@@ -20,6 +20,8 @@ pub struct Outcome {
     pub plan: Plan,
     /// Where the data set is, as the user knows it.
     pub data: String,
+    /// What the store of the data set can do.
+    pub capabilities: Capabilities,
     /// Which rank was where.
     pub geometry: Geometry,
     /// The machines.

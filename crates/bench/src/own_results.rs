@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 
 use feedline_loader::{KeptFor, LastBatch, Remainder, Shuffle};
 use feedline_store::{Op, OpMeter};
-use feedline_workload::Root;
 use serde_json::{Map, Value, json};
 
 use crate::checkpoint_results;
@@ -96,10 +95,10 @@ fn framework(outcome: &Outcome) -> Value {
 }
 
 /// The word for how bytes are asked for.
-fn io_engine(outcome: &Outcome) -> &'static str {
-    match Root::parse(&outcome.data).is_url() {
-        true => "http",
-        false => outcome.plan.reading.engine.as_str(),
+fn io_engine(outcome: &Outcome) -> String {
+    match outcome.capabilities.network {
+        Some(protocol) => protocol.to_lowercase(),
+        None => outcome.plan.reading.engine.as_str().to_owned(),
     }
 }
 

@@ -51,7 +51,7 @@ pub struct Calls {
 
 impl Calls {
     fn of(workload: &Workload) -> Option<Self> {
-        if workload.read_model() != Model::Framework || workload.data_root().is_url() {
+        if workload.read_model() != Model::Framework || is_remote(workload) {
             return None;
         }
         let (library, on_python) = match workload.dataset.format {
@@ -87,10 +87,15 @@ impl Calls {
     }
 }
 
+/// Whether the data set is across a network, where no library's file calls are made.
+fn is_remote(workload: &Workload) -> bool {
+    workload.data_root().capabilities().network.is_some()
+}
+
 /// Whether the size of a read call is the workload's to choose.
 fn takes_transfer_size(workload: &Workload) -> bool {
     workload.read_model() != Model::Framework
-        || workload.data_root().is_url()
+        || is_remote(workload)
         || workload.dataset.format == Format::Tfrecord
 }
 
@@ -106,7 +111,7 @@ impl ReadPlan {
     pub(crate) fn new(workload: &Workload) -> Self {
         let (reader, format) = (&workload.reader, workload.dataset.format);
         let engine = match reader.io_engine {
-            IoEngine::Auto if reader.maps(format) && !workload.data_root().is_url() => {
+            IoEngine::Auto if reader.maps(format) && workload.data_root().capabilities().mapped => {
                 IoEngine::Mmap
             }
             IoEngine::Auto => IoEngine::Sync,

@@ -456,6 +456,7 @@ impl Run {
             seed: self.seed(),
             cache: self.cache,
             data: self.data.locate(""),
+            capabilities: self.data.capabilities(),
             geometry: self.team.geometry().clone(),
             hosts: gathered.hosts,
             start,

@@ -2,7 +2,7 @@
 
 use feedline_loader::KeptFor;
 use feedline_store::Op;
-use feedline_workload::{Root, Workload};
+use feedline_workload::Workload;
 
 use crate::cache::CachePolicy;
 use crate::framework::FrameworkPlan;
@@ -391,7 +391,7 @@ pub(crate) fn cautions(outcome: &Outcome, summary: &Summary, setting: Setting) -
     } else if summary.train.is_some()
         && bytes < memory
         && !setting.odirect
-        && !Root::parse(&outcome.data).is_url()
+        && outcome.capabilities.page_cache
         && setting.cache != CachePolicy::Drop
     {
         cautions.push(format!(

@@ -114,7 +114,7 @@ pub struct Draft {
 impl Draft {
     /// A checkpoint called `name`; `tag` is [`Draft::tag`] of the job, the same on all ranks.
     pub fn new(store: &dyn Store, name: &str, tag: &str) -> Draft {
-        let folder = match store.replaces_folders() {
+        let folder = match store.capabilities().folder_renames {
             true => format!(".{name}{tag}"),
             false => name.to_owned(),
         };
@@ -165,7 +165,7 @@ impl Draft {
 
 /// Removes a checkpoint; one that is cut short does not pass for whole.
 pub fn remove(store: &dyn Store, name: &str, tag: &str) -> Result<(), StoreError> {
-    if !store.replaces_folders() {
+    if !store.capabilities().folder_renames {
         store.remove(&format!("{name}/{DESCRIPTION_NAME}"))?;
         return store.remove_tree(name);
     }

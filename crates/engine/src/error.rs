@@ -70,16 +70,6 @@ pub enum EngineError {
         /// What is wrong with it.
         source: SpecError,
     },
-    /// A URL that lacks a slash would be taken for a path.
-    #[error("{path}: a path, expected a URL behind `{scheme}:`")]
-    UrlWithoutSlashes {
-        /// As the user wrote it.
-        path: String,
-        /// Its scheme.
-        scheme: String,
-        /// What follows the scheme.
-        rest: String,
-    },
     /// A trace needs a folder of its own.
     #[error("--trace {folder}: the folder is not empty")]
     TraceFolderTaken {
@@ -155,9 +145,6 @@ impl EngineError {
             Self::StoreFault { source, .. } => source.hint().unwrap_or_else(|| {
                 "--store-fault read:100:EIO, or --store-fault read:every1000:EIO".to_owned()
             }),
-            Self::UrlWithoutSlashes { scheme, rest, .. } => {
-                format!("did you mean {scheme}://{rest}?")
-            }
             Self::TraceFolderTaken { .. } => {
                 "name a folder that is not there yet, or remove this one".to_owned()
             }

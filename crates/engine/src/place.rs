@@ -1,4 +1,4 @@
-//! From where the user says that bytes live to the store that holds them.
+//! From the keys of a workload to the options of its stores.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use feedline_bench::{BenchError, ReadPlan};
-use feedline_store::{Mode, Posix, Remote, RemoteOptions, Store};
-use feedline_workload::{DirectIo, IoEngine, Root, Storage, Workload};
+use feedline_store::{ConnectOptions, FileOptions, Mode, Posix, RemoteOptions, Store};
+use feedline_workload::{DirectIo, IoEngine, Location, Storage, Workload};
 
 use crate::error::EngineError;
 
@@ -20,42 +20,17 @@ pub(crate) fn data(
     reading: &ReadPlan,
     stop: &Arc<AtomicBool>,
 ) -> Result<Arc<dyn Store>, EngineError> {
-    let path = match workload.data_root() {
-        Root::Url(url) => {
-            let mut options = options(&workload.storage, stop);
-            if let Some(bytes) = workload.reader.transfer_size {
-                options.read_bytes = bytes as usize;
-            }
-            return remote(&url, &options);
-        }
-        Root::Path(path) => checked(path)?,
-    };
     let mode = match (reading.engine, reading.direct) {
         (IoEngine::Mmap, _) => Mode::Mapped,
         (_, true) => Mode::Direct,
         (_, false) => Mode::Buffered,
     };
-    let mut store = Posix::new(path, mode);
-    if let Some(bytes) = reading.transfer_bytes {
-        store = store.with_read_bytes(bytes as usize);
-    }
-    Ok(Arc::new(match reading.engine {
-        IoEngine::IoUring => store.with_ring().map_err(BenchError::Store)?,
-        _ => store,
-    }))
-}
-
-/// A path, unless it is a URL that lacks a slash.
-fn checked(path: String) -> Result<String, EngineError> {
-    let schemes = ["s3", "gs", "az", "abfs", "abfss", "http", "https"];
-    match path.split_once(":/") {
-        Some((scheme, rest)) if schemes.contains(&scheme.trim_start_matches("./")) => {
-            let (scheme, rest) = (scheme.trim_start_matches("./"), rest.trim_start_matches('/'));
-            let (scheme, rest) = (scheme.to_owned(), rest.to_owned());
-            Err(EngineError::UrlWithoutSlashes { path, scheme, rest })
-        }
-        _ => Ok(path),
-    }
+    let options = ConnectOptions {
+        read_bytes: reading.transfer_bytes.map(|bytes| bytes as usize),
+        files: FileOptions { mode, ring: reading.engine == IoEngine::IoUring },
+        remote: remote_options(&workload.storage, stop),
+    };
+    open(&workload.data_root(), &options)
 }
 
 /// The checkpoints.
@@ -63,19 +38,19 @@ pub(crate) fn checkpoints(
     workload: &Workload,
     stop: &Arc<AtomicBool>,
 ) -> Result<Arc<dyn Store>, EngineError> {
-    match workload.checkpoint_root() {
-        Root::Url(url) => remote(&url, &options(&workload.storage, stop)),
-        Root::Path(path) => {
-            let path = checked(path)?;
-            let direct = Posix::new(&path, Mode::Direct);
-            let mode = match workload.checkpoint.odirect {
-                DirectIo::On => Mode::Direct,
-                DirectIo::Auto if direct.takes_direct().map_err(BenchError::Store)? => Mode::Direct,
-                DirectIo::Auto | DirectIo::Off => Mode::Buffered,
-            };
-            Ok(Arc::new(Posix::new(path, mode)))
-        }
-    }
+    let root = workload.checkpoint_root();
+    let mode = match (workload.checkpoint.odirect, &root) {
+        (DirectIo::On, _) => Mode::Direct,
+        (DirectIo::Auto, Location::Path(path)) if takes_direct(path)? => Mode::Direct,
+        (DirectIo::Auto | DirectIo::Off, _) => Mode::Buffered,
+    };
+    let files = FileOptions { mode, ring: false };
+    let remote = remote_options(&workload.storage, stop);
+    open(&root, &ConnectOptions { files, remote, ..ConnectOptions::default() })
+}
+
+fn takes_direct(path: &str) -> Result<bool, BenchError> {
+    Posix::new(path, Mode::Direct).takes_direct().map_err(BenchError::Store)
 }
 
 /// A place that no workload says anything about: a path or a URL, with the options of the environment.
@@ -83,22 +58,16 @@ pub(crate) fn checkpoints(
 /// # Errors
 /// It is no place, or cannot be connected to.
 pub fn connect(text: &str, stop: &Arc<AtomicBool>) -> Result<Arc<dyn Store>, EngineError> {
-    of(&Root::parse(text), &RemoteOptions { stop: Arc::clone(stop), ..RemoteOptions::default() })
+    let remote = RemoteOptions { stop: Arc::clone(stop), ..RemoteOptions::default() };
+    open(&Location::parse(text), &ConnectOptions { remote, ..ConnectOptions::default() })
 }
 
-fn of(root: &Root, options: &RemoteOptions) -> Result<Arc<dyn Store>, EngineError> {
-    match root {
-        Root::Path(path) => Ok(Arc::new(Posix::new(checked(path.clone())?, Mode::Buffered))),
-        Root::Url(url) => remote(url, options),
-    }
-}
-
-fn remote(url: &str, options: &RemoteOptions) -> Result<Arc<dyn Store>, EngineError> {
-    Ok(Arc::new(Remote::connect(url, options).map_err(BenchError::Store)?))
+fn open(location: &Location, options: &ConnectOptions) -> Result<Arc<dyn Store>, EngineError> {
+    Ok(feedline_store::connect(&location.to_string(), options).map_err(BenchError::Store)?)
 }
 
 /// What the workload says about an object store.
-fn options(storage: &Storage, stop: &Arc<AtomicBool>) -> RemoteOptions {
+fn remote_options(storage: &Storage, stop: &Arc<AtomicBool>) -> RemoteOptions {
     let usual = RemoteOptions::default();
     let secret = |key| {
         let text = storage.option_text(key)?;
@@ -148,7 +117,7 @@ mod tests {
         let source = feedline_workload::Source { name: "t", origin: "t.yaml", text: &yaml };
         let composed = feedline_workload::compose(source, &[], &|_| String::new()).unwrap();
         let workload = feedline_workload::resolve(&composed).unwrap().workload;
-        options(&workload.storage, &Arc::default())
+        remote_options(&workload.storage, &Arc::default())
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use feedline_bench::{Found, FrameworkPlan, Machine, NameRule, Plan, discover};
 use feedline_store::Store;
-use feedline_workload::{Composed, Root, RunPaths, Sharding, Workload, resolve};
+use feedline_workload::{Composed, Location, RunPaths, Sharding, Workload, resolve};
 
 use crate::error::EngineError;
 use crate::options::RunOptions;
@@ -94,7 +94,7 @@ impl PlannedRun {
             return Ok(planned);
         }
         // Data of its own, beside whatever is in the data folder, made unless an earlier run did.
-        let folder = Root::parse(&full.dataset.data_folder).join(QUICK_FOLDER).to_string();
+        let folder = Location::parse(&full.dataset.data_folder).join(QUICK_FOLDER).to_string();
         let folder = format!("dataset.data_folder={}", quoted(&folder));
         let planned = planned.again_with(&[folder])?;
         match data != QuickData::New && planned.has_data()? {

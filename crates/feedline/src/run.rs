@@ -96,7 +96,7 @@ fn check(args: &RunArgs, planned: &PlannedRun) -> anyhow::Result<()> {
             "use --cache keep, or --set reader.odirect=false",
         ));
     }
-    if planned.workload.data_root().is_url() {
+    if !planned.workload.data_root().capabilities().page_cache {
         refuse_cache(args)?;
         // Sends nothing, and refuses what is no place.
         planned.data()?;

@@ -189,10 +189,10 @@ fn reading(plan: &Plan, workload: &Workload) -> String {
         IoEngine::Sync | IoEngine::Auto => "pread",
     };
     let model = read_model(read);
-    let way = match read.direct {
-        _ if workload.data_root().is_url() => "requests over HTTP".to_owned(),
-        true => format!("{calls} past the page cache"),
-        false => format!("{calls} through the page cache"),
+    let way = match (workload.data_root().capabilities().network, read.direct) {
+        (Some(protocol), _) => format!("requests over {protocol}"),
+        (None, true) => format!("{calls} past the page cache"),
+        (None, false) => format!("{calls} through the page cache"),
     };
     let kept = match workload.reader.read_type {
         ReadType::Memory => ", files kept open",

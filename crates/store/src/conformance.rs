@@ -1,11 +1,12 @@
 //! The suite every store must pass: `conformance::check(&my_empty_store)` in a test of its own.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use crate::{
-    AlignedBuf, BLOCK_BYTES, Call, Durability, Ended, Extent, Kind, Op, ReadQueue, Store,
-    StoreError, Writer, Written,
+    AlignedBuf, BLOCK_BYTES, Call, Durability, Ended, Extent, Kind, Op, ReadQueue, ScanOptions,
+    Scanned, Store, StoreError, Writer, Written, scan,
 };
 
 /// Runs every test against `store`, which must be empty and is empty again afterwards.
@@ -21,6 +22,8 @@ pub fn check(store: &dyn Store) {
     queues_read_what_is_asked_for(store);
     queues_survive_errors(store);
     folders_are_made_listed_and_removed(store);
+    listings_bring_the_right_sizes(store);
+    scans_are_sorted_walks(store);
     what_is_missing_is_said_to_be(store);
     keys_stay_inside(store);
     folders_take_the_place_of_others(store);
@@ -214,6 +217,8 @@ fn queues_read_what_is_asked_for(store: &dyn Store) {
     write(store, "queue/long", &pattern(long as usize));
     write(store, "queue/short", b"12345");
     write(store, "queue/none", b"");
+    let has_queue = store.queue(1).expect("queue").is_some();
+    assert_eq!(has_queue, store.capabilities().queue, "capabilities");
     for depth in [0, 1, 5, 16] {
         let Some(mut queue) = store.queue(depth).expect("queue") else { break };
         let mut check = |extents: &[Extent], expected: [u64; 3]| {
@@ -307,6 +312,71 @@ fn folders_are_made_listed_and_removed(store: &dyn Store) {
     store.remove("a").expect("removing nothing is no error");
 }
 
+fn listings_bring_the_right_sizes(store: &dyn Store) {
+    store.make_folder("sizes/folder").expect("make folder");
+    for len in [0, 1, 4097] {
+        write(store, &format!("sizes/{len}"), &pattern(len));
+    }
+    let mut found = BTreeMap::new();
+    let listed = store.list("sizes", &mut |entry| {
+        found.insert(entry.name.to_owned(), entry.size_bytes);
+        ControlFlow::Continue(())
+    });
+    listed.expect("list");
+    let brings_sizes = found["1"].is_some();
+    assert!(brings_sizes || store.capabilities().network.is_none(), "answers have sizes");
+    let size = |bytes| Some(bytes).filter(|_| brings_sizes);
+    let expected = [("0", size(0)), ("1", size(1)), ("4097", size(4097)), ("folder", None)];
+    assert_eq!(found, expected.map(|(name, size)| (name.to_owned(), size)).into());
+    store.remove_tree("sizes").expect("remove");
+}
+
+/// Every object below a folder, found one folder after the other.
+fn walk(store: &dyn Store, folder: &str, found: &mut Vec<String>) {
+    for (name, kind) in names(store, folder) {
+        let key = format!("{folder}/{name}");
+        match kind {
+            Kind::File => found.push(key),
+            Kind::Folder => walk(store, &key, found),
+        }
+    }
+}
+
+fn scans_are_sorted_walks(store: &dyn Store) {
+    // Characters before and after the slash, and beyond ASCII.
+    let words = ["a", "a-", "a.b", "a0", "b", "B", "\u{fc}", "z"];
+    let mut state = 1_u64;
+    let mut pick = |count: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % count) as usize
+    };
+    for _tree in 0..3 {
+        for _file in 0..40 {
+            let depth = pick(4);
+            let folder =
+                (0..depth).fold("scan".to_owned(), |path, _| format!("{path}/{}", words[pick(8)]));
+            // Files have names of their own: none is a folder elsewhere.
+            let key = format!("{folder}/{}.file", words[pick(8)]);
+            store.make_folder(&folder).expect("make folder");
+            write(store, &key, &pattern(pick(50)));
+        }
+        let mut expected = Vec::new();
+        walk(store, "scan", &mut expected);
+        expected.sort_unstable();
+        for folders_at_a_time in [1, 3, 16].map(|count| NonZeroUsize::new(count).expect("not 0")) {
+            let options = ScanOptions { folders_at_a_time, ..ScanOptions::default() };
+            let found: Vec<_> = scan(store, "scan", options).map(|it| it.expect("scan")).collect();
+            let keys: Vec<_> = found.iter().map(|it| it.key.as_str()).collect();
+            assert_eq!(keys, expected);
+            for Scanned { key, size_bytes } in found.iter().filter(|it| it.size_bytes.is_some()) {
+                assert_eq!(*size_bytes, store.size(key).expect("size"), "{key}");
+            }
+        }
+        store.remove_tree("scan").expect("remove");
+    }
+}
+
 fn what_is_missing_is_said_to_be(store: &dyn Store) {
     let missing = |result: Result<(), StoreError>| {
         let error = result.expect_err("nothing is there");
@@ -336,7 +406,7 @@ fn folders_take_the_place_of_others(store: &dyn Store) {
     let hidden = crate::partial_name("trade");
     store.make_folder(&hidden).expect("make folder");
     write(store, &format!("{hidden}/new"), b"new");
-    if !store.replaces_folders() {
+    if !store.capabilities().folder_renames {
         assert!(store.replace_folder(&hidden, "trade", Durability::None).is_err());
         store.remove_tree(&hidden).expect("remove");
         return;

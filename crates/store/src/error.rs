@@ -2,6 +2,8 @@
 
 use std::io;
 
+use feedline_location::SCHEMES;
+
 use crate::{Op, RemoteFault};
 
 /// Why a store could not do what it was asked for. `path` is the name the user knows.
@@ -100,6 +102,24 @@ pub enum StoreError {
         /// The server's words, on one line; may be empty.
         message: String,
     },
+    /// A URL of a scheme that no store has.
+    #[error("cannot connect to {url}: unknown scheme `{scheme}`")]
+    UnknownScheme {
+        /// The URL, without what may be secret in it.
+        url: String,
+        /// Its scheme.
+        scheme: String,
+    },
+    /// A path that was probably meant as a URL.
+    #[error("{path} is a path, expected a URL after `{scheme}:`")]
+    MissingSlash {
+        /// The path.
+        path: String,
+        /// The scheme it begins with.
+        scheme: &'static str,
+        /// The URL that was probably meant.
+        url: String,
+    },
     /// A text that names no place a remote store can reach.
     #[error("{root:?} names no remote store: {reason}")]
     RemoteRoot {
@@ -145,6 +165,19 @@ impl StoreError {
             StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
             StoreError::Remote { fault, .. } => *fault == RemoteFault::Missing,
             _ => false,
+        }
+    }
+
+    /// What to write instead, if the location was misspelled.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            StoreError::UnknownScheme { .. } => {
+                let names: Vec<_> =
+                    SCHEMES.iter().flat_map(|scheme| scheme.names).copied().collect();
+                Some(format!("use a path, or a URL with one of {}", names.join(", ")))
+            }
+            StoreError::MissingSlash { url, .. } => Some(format!("did you mean {url}?")),
+            _ => None,
         }
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Durability, FaultSpec, Faults, Object, Op, ReadQueue, Resident, Store, StoreError, Upload,
-    When, Wrapper,
+    Capabilities, Durability, FaultSpec, Faults, Object, Op, ReadQueue, Resident, Store,
+    StoreError, Upload, When, Wrapper,
 };
 
 /// Wraps a store so that some operations fail and all others go through.
@@ -56,6 +56,10 @@ impl<S: Store> Wrapper for Failing<S> {
     fn upload(&self, key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
         let (faults, path) = (Arc::clone(&self.faults), self.inner.locate(key));
         Box::new(FailingUpload { inner, faults, path })
+    }
+
+    fn offers(&self) -> Capabilities {
+        Capabilities { queue: false, ..self.inner.capabilities() }
     }
 
     fn queue_of(&self, _depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {

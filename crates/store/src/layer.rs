@@ -9,52 +9,49 @@ use feedline_recorder::{CallFacts, Site, TextKind, UNNAMED, recorder};
 
 use crate::{Durability, Op, StoreError};
 
-/// The layer that a store's calls belong to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layer {
-    /// Files, however they are read.
-    Posix,
-    /// Amazon's protocol.
-    S3,
-    /// Google's.
-    Google,
-    /// Azure's.
-    Azure,
-    /// Plain HTTP.
-    Http,
-    /// Nothing but memory.
-    Memory,
-}
-
-/// Sites of a layer: one for each kind of call, and one for publishing what must be on the device.
-type Sites = [Site; Op::ALL.len() + 1];
-
-static SITES: [Sites; 6] =
-    [sites("POSIX"), sites("S3"), sites("GCS"), sites("AZURE"), sites("HTTP"), sites("MEMORY")];
-
-/// Named, in the order of [`Op`], by the system call that does most of it, which analyzers know.
-const fn sites(category: &'static str) -> Sites {
-    [
-        Site::new(category, "open"),
-        Site::new(category, "stat"),
-        Site::new(category, "read"),
-        Site::new(category, "creat"),
-        Site::new(category, "write"),
-        Site::new(category, "rename"),
-        Site::new(category, "scandir"),
-        Site::new(category, "mkdir"),
-        Site::new(category, "unlink"),
-        Site::new(category, "statfs"),
-        Site::new(category, "fsync"),
-    ]
+/// What a store's calls are called in a trace. Every store brings one, as a `static`.
+#[derive(Debug)]
+pub struct Layer {
+    /// One for each kind of call, in the order of [`Op`].
+    calls: [Site; Op::ALL.len()],
+    /// Publishing what must be on the device.
+    fsync: Site,
+    names: TextKind,
 }
 
 impl Layer {
-    pub(crate) fn site(self, op: Op, durability: Durability) -> &'static Site {
-        let sites = &SITES[self as usize];
+    /// The layer of a store whose keys lead to paths of the file system.
+    pub const fn of_paths(category: &'static str) -> Layer {
+        Layer::new(category, TextKind::Path)
+    }
+
+    /// The layer of a store whose keys lead to URLs or other names, which are recorded as they are: as
+    /// paths they would lose one of their slashes.
+    pub const fn of_objects(category: &'static str) -> Layer {
+        Layer::new(category, TextKind::Object)
+    }
+
+    /// Calls are named by the system call that does most of the work, which analyzers know.
+    const fn new(category: &'static str, names: TextKind) -> Layer {
+        let calls = [
+            Site::new(category, "open"),
+            Site::new(category, "stat"),
+            Site::new(category, "read"),
+            Site::new(category, "creat"),
+            Site::new(category, "write"),
+            Site::new(category, "rename"),
+            Site::new(category, "scandir"),
+            Site::new(category, "mkdir"),
+            Site::new(category, "unlink"),
+            Site::new(category, "statfs"),
+        ];
+        Layer { calls, fsync: Site::new(category, "fsync"), names }
+    }
+
+    pub(crate) fn site(&self, op: Op, durability: Durability) -> &Site {
         match (op, durability) {
-            (Op::Publish, Durability::Fsync) => &sites[Op::ALL.len()],
-            _ => &sites[op as usize],
+            (Op::Publish, Durability::Fsync) => &self.fsync,
+            _ => &self.calls[op as usize],
         }
     }
 }
@@ -101,7 +98,7 @@ impl Asked {
 /// The names of a store's files in the trace. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
-    pub(crate) layer: Layer,
+    pub(crate) layer: &'static Layer,
     known: Arc<Mutex<Known>>,
 }
 
@@ -113,8 +110,18 @@ struct Known {
     last: (String, u32),
 }
 
+impl Known {
+    /// The number of the root's name, which paths are recorded below.
+    fn root(&mut self, locate: impl Fn(&str) -> String) -> u32 {
+        if self.root == UNNAMED {
+            self.root = recorder().file_text(TextKind::Path, UNNAMED, locate("").as_bytes());
+        }
+        self.root
+    }
+}
+
 impl Names {
-    pub(crate) fn new(layer: Layer) -> Names {
+    pub(crate) fn new(layer: &'static Layer) -> Names {
         let known = Known { root: UNNAMED, last: (String::new(), UNNAMED) };
         Names { layer, known: Arc::new(Mutex::new(known)) }
     }
@@ -128,21 +135,12 @@ impl Names {
         if known.last.1 != UNNAMED && known.last.0 == key {
             return known.last.1;
         }
-        let number = match self.layer {
-            // Names of URLs are no paths, which would lose one of their slashes.
-            Layer::S3 | Layer::Google | Layer::Azure | Layer::Http | Layer::Memory => {
-                recorder().file_text(TextKind::Object, UNNAMED, locate(key).as_bytes())
+        let number = match (self.layer.names, key) {
+            (TextKind::Path, "") => known.root(locate),
+            (TextKind::Path, key) => {
+                recorder().file_text(TextKind::Path, known.root(locate), key.as_bytes())
             }
-            Layer::Posix => {
-                if known.root == UNNAMED {
-                    let root = locate("");
-                    known.root = recorder().file_text(TextKind::Path, UNNAMED, root.as_bytes());
-                }
-                match key {
-                    "" => known.root,
-                    key => recorder().file_text(TextKind::Path, known.root, key.as_bytes()),
-                }
-            }
+            (names, key) => recorder().file_text(names, UNNAMED, locate(key).as_bytes()),
         };
         known.last.0.clear();
         known.last.0.push_str(key);

@@ -1,13 +1,14 @@
 //! Where bytes live: stores, the objects in them, and wrappers that count, slow down, and fail on
 //! purpose.
 //!
-//! A [`Store`] has a root; everything in it has a key, a relative path with `/`. Reading goes
+//! [`connect`] opens the store at a path or a URL. A [`Store`] has a root; everything in it has a key, a relative path with `/`. Reading goes
 //! through [`Object`], or through a [`ReadQueue`] that keeps many reads under way; writing goes
 //! through [`Upload`], usually with a [`Writer`] in front that brings the buffer. A short read is an error, a file appears only when it is complete, and bytes, calls
 //! and times are counted here and nowhere else.
 #![deny(unsafe_code)]
 
 mod buffer;
+mod connect;
 mod direct;
 mod error;
 mod fail;
@@ -35,6 +36,7 @@ mod remote;
 mod repeated;
 mod ring;
 mod ring_queue;
+mod scan;
 mod source;
 mod spec;
 mod store;
@@ -48,7 +50,10 @@ pub mod conformance;
 #[cfg(test)]
 mod tests;
 
+pub use feedline_location::{Capabilities, Location, SCHEMES, Scheme};
+
 pub use buffer::AlignedBuf;
+pub use connect::{CONNECTORS, ConnectOptions, Connector, FileOptions, connect};
 pub use error::StoreError;
 pub use fail::Failing;
 pub use fault::{FaultSpec, Faults, When};
@@ -68,6 +73,7 @@ pub use progress::{Progress, Spent};
 pub use queue::{Call, Extent, ReadQueue};
 pub use remote::{Remote, RemoteFault, RemoteOptions};
 pub use repeated::Repeated;
+pub use scan::{Scan, ScanOptions, Scanned, scan};
 pub use spec::SpecError;
 pub use store::{
     BLOCK_BYTES, BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Resident,

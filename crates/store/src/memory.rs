@@ -6,8 +6,15 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use feedline_clock::Clock;
+use feedline_location::MEMORY;
 
-use crate::{Durability, Entry, Kind, Object, Op, Store, StoreError, Upload, key, partial};
+use crate::{
+    Capabilities, Durability, Entry, Kind, Layer, Object, Op, Store, StoreError, Upload, key,
+    partial,
+};
+
+/// Of everything in memory.
+pub(crate) static LAYER: Layer = Layer::of_objects("MEMORY");
 
 /// How many nanoseconds an operation takes: its kind, the key, where, how many bytes.
 type Latency = dyn Fn(Op, &str, u64, usize) -> u64 + Send + Sync;
@@ -104,18 +111,20 @@ impl Content {
         self.folders = std::mem::take(&mut self.folders).iter().map(|path| renamed(path)).collect();
     }
 
-    /// The first name in the folder that `prefix` ends with which comes behind `last`.
-    fn name_behind(&self, prefix: &str, last: Option<&str>) -> Option<(String, Kind)> {
+    /// The first name after `last` in the folder that `prefix` ends with, and the size if it is an
+    /// object.
+    fn name_after(&self, prefix: &str, last: Option<&str>) -> Option<(String, Option<u64>)> {
         let from = format!("{prefix}{}", last.unwrap_or_default());
         let from = (Bound::Excluded(from.as_str()), Bound::Unbounded);
-        let direct = |path: &&String| !path[prefix.len()..].contains('/');
-        let below = |path: &&String| path.starts_with(prefix);
-        let files = self.objects.range::<str, _>(from).map(|(path, _)| path);
-        let folders = self.folders.range::<str, _>(from);
-        let file = files.take_while(below).find(direct).map(|path| (path, Kind::File));
-        let folder = folders.take_while(below).find(direct).map(|path| (path, Kind::Folder));
-        let (path, kind) = [file, folder].into_iter().flatten().min_by_key(|(path, _)| *path)?;
-        Some((path[prefix.len()..].to_owned(), kind))
+        let direct = |(path, _): &(&String, _)| !path[prefix.len()..].contains('/');
+        let below = |(path, _): &(&String, _)| path.starts_with(prefix);
+        let files = self.objects.range::<str, _>(from);
+        let files = files.map(|(path, bytes)| (path, Some(bytes.len() as u64)));
+        let folders = self.folders.range::<str, _>(from).map(|path| (path, None));
+        let file = files.take_while(below).find(direct);
+        let folder = folders.take_while(below).find(direct);
+        let (path, size) = [file, folder].into_iter().flatten().min_by_key(|(path, _)| *path)?;
+        Some((path[prefix.len()..].to_owned(), size))
     }
 }
 
@@ -151,9 +160,11 @@ impl Store for Memory {
         let mut last: Option<String> = None;
         loop {
             // The lock is not held during the visit, which may use the store.
-            let next = self.content().name_behind(&prefix, last.as_deref());
-            let Some((name, kind)) = next else { return Ok(()) };
-            if !partial::is_partial(&name) && visit(Entry { name: &name, kind }).is_break() {
+            let next = self.content().name_after(&prefix, last.as_deref());
+            let Some((name, size_bytes)) = next else { return Ok(()) };
+            let kind = size_bytes.map_or(Kind::Folder, |_| Kind::File);
+            let entry = Entry { name: &name, kind, size_bytes };
+            if !partial::is_partial(&name) && visit(entry).is_break() {
                 return Ok(());
             }
             last = Some(name);
@@ -165,10 +176,6 @@ impl Store for Memory {
         self.pause(Op::MakeFolder, folder, 0, 0);
         self.content().add_folders(&clean);
         Ok(())
-    }
-
-    fn replaces_folders(&self) -> bool {
-        true
     }
 
     fn replace_folder(
@@ -214,6 +221,10 @@ impl Store for Memory {
 
     fn free_bytes(&self, _folder: &str) -> Result<Option<u64>, StoreError> {
         Ok(None)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        MEMORY.capabilities
     }
 
     fn locate(&self, key: &str) -> String {

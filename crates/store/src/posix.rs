@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use feedline_location::FILE;
+
 use crate::direct::{DirectFile, DirectUpload, WindowPool};
 use crate::mapped::MappedFile;
 use crate::partial::{self, Partial};
@@ -14,14 +16,17 @@ use crate::ring::RingPool;
 use crate::ring_queue::RingQueue;
 use crate::source::{BufferedFile, Source, failed};
 use crate::{
-    BLOCK_BYTES, BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Layer, Object,
-    Op, ReadQueue, Store, StoreError, Upload, key, os,
+    BLOCK_BYTES, BUFFERED_READ_BYTES, Capabilities, DIRECT_READ_BYTES, Durability, Entry, Kind,
+    Layer, Object, Op, ReadQueue, Store, StoreError, Upload, key, os,
 };
 
+static LAYER: Layer = Layer::of_paths("POSIX");
+
 /// How files are read and written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Through the page cache, as programs do by default.
+    #[default]
     Buffered,
     /// Past it, with `O_DIRECT`. A file system that refuses is an error, never a fallback.
     Direct,
@@ -202,7 +207,7 @@ impl Store for Posix {
                 continue;
             }
             let kind = kind_of(&entry).map_err(|source| failed(Op::List, &entry.path(), source))?;
-            if visit(Entry { name: text, kind }).is_break() {
+            if visit(Entry { name: text, kind, size_bytes: None }).is_break() {
                 break;
             }
         }
@@ -212,10 +217,6 @@ impl Store for Posix {
     fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
         let path = self.folder_path(folder)?;
         fs::create_dir_all(&path).map_err(|source| failed(Op::MakeFolder, &path, source))
-    }
-
-    fn replaces_folders(&self) -> bool {
-        true
     }
 
     fn replace_folder(
@@ -299,8 +300,14 @@ impl Store for Posix {
         drop_pages().map_err(|source| failed(Op::Inspect, &path, source))
     }
 
-    fn layer(&self) -> Layer {
-        Layer::Posix
+    fn capabilities(&self) -> Capabilities {
+        let ring = self.rings.is_some();
+        let (direct, mapped) = (self.mode == Mode::Direct, self.mode == Mode::Mapped);
+        Capabilities { direct, mapped, ring, queue: ring, ..FILE.capabilities }
+    }
+
+    fn layer(&self) -> &'static Layer {
+        &LAYER
     }
 
     fn locate(&self, key: &str) -> String {

@@ -45,7 +45,9 @@ use self::queue::RemoteQueue;
 use self::root::{Root, Service};
 use self::service::{Client, Recipe};
 use self::upload::RemoteUpload;
-use crate::{Entry, Kind, Layer, Object, Op, ReadQueue, Store, StoreError, Upload, key};
+use crate::{
+    Capabilities, Entry, Kind, Layer, Object, Op, ReadQueue, Store, StoreError, Upload, key,
+};
 
 /// Threads that send the parts of all uploads.
 const UPLOAD_THREADS: usize = 2;
@@ -232,7 +234,7 @@ impl Store for Remote {
             (made.children(&clean), made.contains(&clean))
         };
         for name in &made {
-            if visit(Entry { name, kind: Kind::Folder }).is_break() {
+            if visit(Entry { name, kind: Kind::Folder, size_bytes: None }).is_break() {
                 return Ok(());
             }
         }
@@ -300,13 +302,12 @@ impl Store for Remote {
         Ok(None)
     }
 
-    fn layer(&self) -> Layer {
-        match self.inner.root.service {
-            Service::S3 => Layer::S3,
-            Service::Google => Layer::Google,
-            Service::Azure => Layer::Azure,
-            Service::Http => Layer::Http,
-        }
+    fn capabilities(&self) -> Capabilities {
+        self.inner.root.service.scheme().capabilities
+    }
+
+    fn layer(&self) -> &'static Layer {
+        self.inner.root.service.layer()
     }
 
     fn locate(&self, key: &str) -> String {

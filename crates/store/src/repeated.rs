@@ -13,7 +13,8 @@ use feedline_clock::Clock;
 use crate::piece::Pieces;
 use crate::queue::{NO_BYTES, show};
 use crate::{
-    AlignedBuf, Call, Entry, Extent, Kind, Object, Op, ReadQueue, Store, StoreError, Upload, key,
+    AlignedBuf, Call, Capabilities, Entry, Extent, Kind, Object, Op, ReadQueue, Store, StoreError,
+    Upload, key,
 };
 
 /// Every key that ends with a known suffix is an object. Clones share the bytes.
@@ -107,6 +108,10 @@ impl Store for Repeated {
 
     fn free_bytes(&self, _folder: &str) -> Result<Option<u64>, StoreError> {
         Ok(None)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { queue: true, ..Capabilities::NONE }
     }
 
     fn locate(&self, key: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::{Layer, Op, ReadQueue, StoreError};
+use crate::{Capabilities, Layer, Op, ReadQueue, StoreError, memory};
 
 /// What direct I/O is aligned to, and how much of a file [`Writer::patch`](crate::Writer::patch)
 /// may change after it was written.
@@ -40,12 +40,7 @@ pub trait Store: Send + Sync {
     /// Makes a folder and the folders above it, as far as they are missing.
     fn make_folder(&self, folder: &str) -> Result<(), StoreError>;
 
-    /// Whether [`Store::replace_folder`] works: object stores have no folders that could be renamed.
-    fn replaces_folders(&self) -> bool {
-        false
-    }
-
-    /// Puts the folder `from` in the place of `to` in one step: whoever looks finds the old one or the
+    /// With [`Capabilities::folder_renames`], puts the folder `from` in the place of `to` in one step: whoever looks finds the old one or the
     /// new one, whole. What stood there before stands under `from` afterwards.
     fn replace_folder(
         &self,
@@ -113,9 +108,14 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
+    /// What it can do beyond objects, with the settings it was made with.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::NONE
+    }
+
     /// What its calls are called in a trace.
-    fn layer(&self) -> Layer {
-        Layer::Memory
+    fn layer(&self) -> &'static Layer {
+        &memory::LAYER
     }
 
     /// The name a user knows the object by, for messages.
@@ -206,6 +206,8 @@ pub struct Entry<'a> {
     pub name: &'a str,
     /// What it is.
     pub kind: Kind,
+    /// The size of an object, where the listing brings it; asking for it would cost a call per entry.
+    pub size_bytes: Option<u64>,
 }
 
 /// What a key leads to; links are followed.

@@ -3,7 +3,9 @@
 
 use std::ops::ControlFlow;
 
-use crate::{Durability, Entry, Kind, Layer, Object, Op, ReadQueue, Store, StoreError, Upload};
+use crate::{
+    Capabilities, Durability, Entry, Kind, Layer, Object, Op, ReadQueue, Store, StoreError, Upload,
+};
 
 /// Wraps a store. Every call goes through [`Wrapper::around`] to the inner one; what a wrapper does
 /// not say otherwise is passed on as it is.
@@ -32,6 +34,11 @@ pub trait Wrapper: Send + Sync {
     /// Wraps an object that is being written.
     fn upload(&self, _key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
         inner
+    }
+
+    /// What the inner store can do, less what the wrapper cannot pass on.
+    fn offers(&self) -> Capabilities {
+        self.inner().capabilities()
     }
 
     /// Wraps the inner store's queue.
@@ -66,10 +73,6 @@ impl<W: Wrapper> Store for W {
 
     fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
         self.around(Op::MakeFolder, folder, || self.inner().make_folder(folder))
-    }
-
-    fn replaces_folders(&self) -> bool {
-        self.inner().replaces_folders()
     }
 
     fn replace_folder(
@@ -109,7 +112,11 @@ impl<W: Wrapper> Store for W {
         self.around(Op::Inspect, key, || self.inner().evict(key))
     }
 
-    fn layer(&self) -> Layer {
+    fn capabilities(&self) -> Capabilities {
+        self.offers()
+    }
+
+    fn layer(&self) -> &'static Layer {
         self.inner().layer()
     }
 

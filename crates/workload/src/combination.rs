@@ -1,6 +1,7 @@
 //! Settings of reading that exclude each other, and settings that need another to matter.
 
 use crate::error::WorkloadError;
+use crate::saving;
 use crate::sections::dataset::{Compression, Dataset, Format};
 use crate::sections::reader::{
     DataLoader, Interpreter, IoEngine, ReadModel, ReadType, Reader, SampleOrder, Sharding, Shuffle,
@@ -114,7 +115,7 @@ const USE_ON_DEMAND: &str = "use `reader.read_type=on_demand`";
 fn reading_rules(workload: &Workload) -> [Rule; 5] {
     let (reader, format) = (&workload.reader, workload.dataset.format);
     let deep = reader.read_model == ReadModel::Deep;
-    let mapped = reader.maps(format) && !workload.data_root().is_url();
+    let mapped = reader.maps(format) && workload.data_root().capabilities().mapped;
     let of_map = match reader.io_engine {
         IoEngine::Mmap => "reader.io_engine: mmap".to_owned(),
         _ if format == Format::MmapIndexedBinary => format!("dataset.format: {format}"),
@@ -159,17 +160,22 @@ fn reading_rules(workload: &Workload) -> [Rule; 5] {
 fn remote_rules(workload: &Workload) -> [Rule; 2] {
     let (reader, root) = (&workload.reader, workload.data_root());
     let of_root = format!("a data set at {root}");
-    let engine = reader.io_engine;
-    let reason = "an object store is asked over the network, not through the file system";
+    let (engine, can) = (reader.io_engine, root.capabilities());
+    let lacks_engine = match engine {
+        IoEngine::Mmap => !can.mapped,
+        IoEngine::IoUring => !can.ring,
+        IoEngine::Auto | IoEngine::Sync => false,
+    };
+    let reason = saving::without_files(can);
     [
         rule(
-            root.is_url() && reader.odirect,
+            reader.odirect && !can.direct,
             ("reader.odirect: true", &of_root),
             reason,
             "use `reader.odirect=false`: there is no page cache to go past",
         ),
         rule(
-            root.is_url() && matches!(engine, IoEngine::Mmap | IoEngine::IoUring),
+            lacks_engine,
             (&format!("reader.io_engine: {engine}"), &of_root),
             reason,
             "use `reader.io_engine=auto`; `reader.read_model=deep` keeps many requests in flight",
@@ -259,7 +265,7 @@ pub(crate) fn remarks(workload: &Workload) -> Vec<WarningKind> {
             workload.read_model() == ReadModel::Framework
                 && reader.transfer_size.is_some()
                 && dataset.format != Format::Tfrecord
-                && !workload.data_root().is_url(),
+                && workload.data_root().capabilities().network.is_none(),
             "reader.transfer_size",
             "`reader.read_model: native` or `deep`, or the format tfrecord",
         ),

@@ -55,6 +55,8 @@ pub mod presets;
 #[cfg(test)]
 mod tests;
 
+pub use feedline_location::{Capabilities, Location};
+
 pub use check::check;
 pub use compose::{BUILT_IN, Composed, HydraSettings, Source, compose};
 pub use docs::keys_markdown;
@@ -67,7 +69,6 @@ pub use node::{Map, Node, Value};
 pub use overrides::{Action, Override};
 pub use presets::Preset;
 pub use resolve::{Resolved, resolve};
-pub use root::Root;
 pub use saving::check as check_checkpoint;
 pub use schema::{Effect, Key, Kind, find_key, keys};
 pub use sections::checkpoint::{

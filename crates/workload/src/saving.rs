@@ -1,6 +1,8 @@
 //! Settings of checkpoints: how the layers must fall on the ranks, what excludes each other, and what
 //! needs another to matter.
 
+use feedline_location::Capabilities;
+
 use crate::check::MOST_SECONDS;
 use crate::error::WorkloadError;
 use crate::sections::checkpoint::{Checkpoint, CheckpointMode, DirectIo, SaveMode};
@@ -26,17 +28,25 @@ pub fn check(workload: &Workload, ranks: u32) -> Result<(), WorkloadError> {
         return Err(WorkloadError::TimeTooLong { key, seconds, most: MOST_SECONDS });
     }
     let root = workload.checkpoint_root();
-    if checkpoint.odirect == DirectIo::On && root.is_url() {
+    if checkpoint.odirect == DirectIo::On && !root.capabilities().direct {
         return Err(WorkloadError::Combination {
             first: "checkpoint.odirect: true".to_owned(),
             second: format!("checkpoints at {root}"),
-            reason: "an object store is asked over the network, not through the file system",
+            reason: without_files(root.capabilities()),
             hint: "use `checkpoint.odirect=auto`",
         });
     }
     match workload.model.num_layers {
         Some(layers) => check_geometry(workload, layers, ranks),
         None => Ok(()),
+    }
+}
+
+/// Why a store cannot do what only files can.
+pub(crate) fn without_files(can: Capabilities) -> &'static str {
+    match can.network {
+        Some(_) => "an object store is asked over the network, not through the file system",
+        None => "there is no file there",
     }
 }
 

@@ -249,13 +249,13 @@ fn what_is_wrong_with_a_place_is_said_in_words() {
         here,
         right,
         &["--data", "s4://b/x"],
-        "error: \"s4://b/x\" names no remote store: expected s3, gs, az, abfs, abfss, http or https",
+        "error: cannot connect to s4://b/x: unknown scheme `s4`",
     );
     check(
         here,
         right,
         &["--data", "s3:/bucket/x"],
-        "error: ./s3:/bucket/x: a path, expected a URL behind `s3:`",
+        "error: ./s3:/bucket/x is a path, expected a URL after `s3:`",
     );
     check(
         here,

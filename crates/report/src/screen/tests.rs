@@ -4,7 +4,7 @@ use feedline_bench::{
     Altered, AskedRange, Burnt, Cause, Generated, Geometry, Host, LeftOut, Moment, PerSample, Plan,
     Split, StorageCounts, Strict, Transfer, Transfers, Verdict,
 };
-use feedline_workload::{BUILT_IN, Override, Source, compose, presets, resolve};
+use feedline_workload::{BUILT_IN, Location, Override, Source, compose, presets, resolve};
 
 use super::*;
 use crate::style::strip;
@@ -647,6 +647,7 @@ fn an_outcome_is_shown_by_its_values() {
         cache: feedline_bench::CachePolicy::Keep,
         plan: run.plan.clone(),
         data: "data".into(),
+        capabilities: Location::parse("/data").capabilities(),
         geometry: Geometry::new(run.plan.ranks, vec![0]).unwrap(),
         hosts: vec![Host::default()],
         start: moment.clone(),

@@ -85,9 +85,10 @@ pub(crate) fn visit_folder(
     let mut any = false;
     loop {
         let (page, next) = lane.run(attempts, page(&lane.client, full, &prefix, token))?;
-        let folders = page.common_prefixes.iter().map(|path| (path.as_ref(), Kind::Folder));
-        let files = page.objects.iter().map(|object| (object.location.as_ref(), Kind::File));
-        for (key, kind) in folders.chain(files) {
+        let folders = page.common_prefixes.iter().map(|path| (path.as_ref(), Kind::Folder, None));
+        let files = page.objects.iter();
+        let files = files.map(|object| (object.location.as_ref(), Kind::File, Some(object.size)));
+        for (key, kind, size_bytes) in folders.chain(files) {
             any = true;
             // An object called like the folder itself, with a slash, stands for the empty folder.
             let Some(name) = key.strip_prefix(&prefix).filter(|name| !name.is_empty()) else {
@@ -96,7 +97,7 @@ pub(crate) fn visit_folder(
             if kind == Kind::Folder && shown.contains(name) {
                 continue;
             }
-            if visit(Entry { name, kind }).is_break() {
+            if visit(Entry { name, kind, size_bytes }).is_break() {
                 return Ok(true);
             }
         }

@@ -1,9 +1,10 @@
 //! Where a remote store is: `s3://bucket/prefix` and its relatives.
 
+use feedline_location::{Location, Scheme};
 use object_store::path::Path;
 use url::Url;
 
-use crate::StoreError;
+use crate::{Layer, StoreError};
 
 /// Whose protocol is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,42 @@ pub(crate) enum Service {
     Azure,
     /// Plain HTTP, and WebDAV for what that cannot do.
     Http,
+}
+
+static S3_LAYER: Layer = Layer::of_objects("S3");
+static GOOGLE_LAYER: Layer = Layer::of_objects("GCS");
+static AZURE_LAYER: Layer = Layer::of_objects("AZURE");
+static HTTP_LAYER: Layer = Layer::of_objects("HTTP");
+
+/// The protocol of every scheme that has one.
+const SERVICES: [(&Scheme, Service); 4] = [
+    (&feedline_location::S3, Service::S3),
+    (&feedline_location::GOOGLE, Service::Google),
+    (&feedline_location::AZURE, Service::Azure),
+    (&feedline_location::HTTP, Service::Http),
+];
+
+impl Service {
+    /// The schemes that speak it, and what its stores can do.
+    pub(crate) fn scheme(self) -> &'static Scheme {
+        let (scheme, _) = SERVICES.iter().find(|(_, of)| *of == self).expect("a line per service");
+        scheme
+    }
+
+    /// What its calls are called in a trace.
+    pub(crate) fn layer(self) -> &'static Layer {
+        match self {
+            Service::S3 => &S3_LAYER,
+            Service::Google => &GOOGLE_LAYER,
+            Service::Azure => &AZURE_LAYER,
+            Service::Http => &HTTP_LAYER,
+        }
+    }
+
+    fn of(scheme: &str) -> Option<Service> {
+        let scheme = Scheme::named(scheme)?;
+        SERVICES.iter().find(|(of, _)| *of == scheme).map(|(_, service)| *service)
+    }
 }
 
 /// A root that was understood.
@@ -32,16 +69,15 @@ pub(crate) struct Root {
 
 impl Root {
     pub(crate) fn parse(text: &str) -> Result<Root, StoreError> {
-        let refused = |reason| Err(StoreError::RemoteRoot { root: without_secrets(text), reason });
+        let refused = |reason| {
+            let root = Location::parse(text).without_secrets();
+            Err(StoreError::RemoteRoot { root, reason })
+        };
         let Ok(url) = Url::parse(text) else {
             return refused("expected a URL such as s3://bucket/folder");
         };
-        let service = match url.scheme() {
-            "s3" | "s3a" => Service::S3,
-            "gs" => Service::Google,
-            "az" | "azure" | "adl" | "abfs" | "abfss" => Service::Azure,
-            "http" | "https" => Service::Http,
-            _ => return refused("expected s3, gs, az, abfs, abfss, http or https"),
+        let Some(service) = Service::of(url.scheme()) else {
+            return refused("expected the URL of an object store or a web server");
         };
         // `abfss://container@account.dfs.core.windows.net` has a name there that is no user's.
         let is_container = matches!(url.scheme(), "az" | "abfs" | "abfss");
@@ -107,18 +143,6 @@ fn clean(path: &str) -> String {
     path.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
-/// The text without a password or a query in it.
-fn without_secrets(text: &str) -> String {
-    let text = text.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
-    let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
-    match (host.rsplit_once('@'), path) {
-        (None, _) => text.to_owned(),
-        (Some((_, host)), "") => format!("{scheme}://...@{host}"),
-        (Some((_, host)), path) => format!("{scheme}://...@{host}/{path}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +183,7 @@ mod tests {
         for (text, shown, reason) in [
             ("s3://", "s3://", "expected a bucket behind ://"),
             ("s3:///x", "s3:///x", "expected a bucket behind ://"),
-            ("s4://b", "s4://b", "expected s3, gs, az, abfs, abfss, http or https"),
+            ("s4://b", "s4://b", "expected the URL of an object store or a web server"),
             ("/data", "/data", "expected a URL such as s3://bucket/folder"),
             ("s3://b/x?versionId=hush", "s3://b/x", "expected nothing behind ? or #"),
             ("s3://b/x#y", "s3://b/x", "expected nothing behind ? or #"),
