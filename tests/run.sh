@@ -219,7 +219,8 @@ azurite_environment() {
 judged_programs() {
     cargo build --locked --package feedline --bin feedline \
         --package feedline-checkpoint --example write --package feedline-trace --example known \
-        --package feedline-report --example sample_report &&
+        --package feedline-report --example sample_report \
+        --package feedline-formats --example read_samples &&
         cargo build --locked --package feedline-preload
 }
 
@@ -231,6 +232,7 @@ judge() {
         FEEDLINE_CHECKPOINT_WRITE=$CARGO_TARGET_DIR/debug/examples/write \
         FEEDLINE_TRACE_KNOWN=$CARGO_TARGET_DIR/debug/examples/known \
         FEEDLINE_SAMPLE_REPORT=$CARGO_TARGET_DIR/debug/examples/sample_report \
+        FEEDLINE_READ_SAMPLES=$CARGO_TARGET_DIR/debug/examples/read_samples \
         limited 15 "$python" -m pytest -q -p no:cacheprovider -o tmp_path_retention_policy=failed \
         --junitxml="$report" "$folder" || true
     if [[ -s $report ]]; then

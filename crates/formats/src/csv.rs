@@ -12,15 +12,18 @@
 mod gzip;
 mod print;
 mod rows;
+mod values;
 
 use crate::deflate::Deflater;
+use crate::sample_sink::Decode;
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
     Access, Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
-    Opened, OptionError, Options, SampleRead, Scratch, Sink, Source,
+    Opened, OptionError, Options, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 use rows::Rows;
+use values::Values;
 
 const NAME: &str = "csv";
 /// Elements are printed from blocks of this many bytes, which is a multiple of every element's
@@ -149,25 +152,32 @@ struct OpenedCsv {
     gzip: bool,
 }
 
-impl Opened for OpenedCsv {
-    fn read(
+impl Decode for OpenedCsv {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let mut window = Window::new(source, &mut scratch.piece)?;
         let mut rows = Rows::new();
+        let mut values = Values::new(sink, index);
+        let feed = |text: &[u8]| {
+            rows.feed(text)?;
+            values.feed(text)
+        };
         if self.gzip {
-            gzip::expand(&mut window, &mut scratch.decoded, |text| rows.feed(text))?;
+            gzip::expand(&mut window, &mut scratch.decoded, feed)?;
         } else {
-            read_text(&mut window, |text| rows.feed(text))?;
+            read_text(&mut window, feed)?;
         }
         let found = rows.finish()?;
         if index >= found.rows {
             let offset = window.len();
             return Err(DecodeError::SampleIndex { offset, index, samples: found.rows });
         }
+        values.finish()?;
         Ok(SampleRead {
             bytes: found.row_bytes(),
             file_bytes: window.pulled(),

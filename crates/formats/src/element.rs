@@ -54,6 +54,14 @@ impl Element {
         self.row().1
     }
 
+    /// Size of one number of an element: complex numbers have two.
+    pub(crate) fn number_bytes(self) -> u64 {
+        match self {
+            Element::Complex64 | Element::Complex128 => self.size_bytes() / 2,
+            _ => self.size_bytes(),
+        }
+    }
+
     /// The type as an npy header writes it on a little-endian machine.
     pub fn descr(self) -> &'static str {
         self.row().2

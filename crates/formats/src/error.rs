@@ -281,6 +281,22 @@ pub enum DecodeError {
         /// Bytes it may take.
         limit: u64,
     },
+    /// The caller's sink has no room for a part of the sample.
+    #[error("part {part:?} of the sample has {needed} bytes, the limit is {limit}")]
+    SampleLimit {
+        /// Name of the part, empty if it has none.
+        part: String,
+        /// Bytes it has, or has at least.
+        needed: u64,
+        /// Bytes that the sink still takes.
+        limit: u64,
+    },
+    /// The caller's sink refused the sample.
+    #[error("the sample was refused")]
+    SampleSink {
+        /// The sink's own words.
+        source: StreamError,
+    },
     /// The caller's buffer cannot hold a header or directory.
     #[error("buffer of {found} bytes is too small for {needed} bytes at byte {offset}")]
     Scratch {

@@ -1,6 +1,6 @@
 //! The seam between formats and everyone else: what a format promises and what it is given.
 
-use crate::{Content, DecodeError, Element, EncodeError, Scratch, StreamError};
+use crate::{Content, DecodeError, Element, EncodeError, SampleSink, Scratch, StreamError};
 
 /// The part of a file that [`Sink::patch`] may still change after later bytes were written.
 pub const HEAD_BYTES: usize = 4096;
@@ -72,6 +72,15 @@ pub trait Opened: Send {
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+    ) -> Result<SampleRead, DecodeError>;
+
+    /// Reads one sample with the same calls and checks, and hands it to `sink`.
+    fn read_into(
+        &mut self,
+        source: &mut dyn Source,
+        index: u64,
+        scratch: &mut Scratch,
+        sink: &mut dyn SampleSink,
     ) -> Result<SampleRead, DecodeError>;
 
     /// Adds the stretches of the file that hold the sample, for who reads bytes and decodes nothing.

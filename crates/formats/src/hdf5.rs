@@ -9,6 +9,7 @@
 //! threads, which those of the C library with its one lock do not.
 
 mod arrays;
+mod assembly;
 mod blocks;
 mod checksum;
 mod chunks;
@@ -30,15 +31,18 @@ mod tree2;
 
 use std::collections::VecDeque;
 
+use assembly::Assembly;
 use blocks::Blocks;
-use dataset::{Dataset, Part, Workbench};
+use dataset::{Dataset, Workbench};
 use fields::{Addressing, FORMAT};
 use filters::Unpacker;
+use group::Member;
 use plan::Settings;
 
+use crate::sample_sink::Decode;
 use crate::{
     Access, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, OptionError,
-    Options, SampleRead, Scratch, Sink, Source, Stretch,
+    Options, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 
 /// The format `hdf5`.
@@ -86,8 +90,8 @@ impl Format for Hdf5 {
 struct File {
     addressing: Addressing,
     datasets: Vec<Dataset>,
-    /// Headers of datasets that are opened when they are read, as h5py does.
-    unopened: VecDeque<u64>,
+    /// Datasets that are opened when they are read, as h5py does.
+    unopened: VecDeque<Member>,
     unpacker: Unpacker,
     /// Bytes that opening took and that no sample has been charged with.
     uncharged: u64,
@@ -103,36 +107,39 @@ impl File {
         let mut unopened = VecDeque::from(group::members(&mut blocks, root, datasets)?);
         let mut datasets = Vec::new();
         while !blocks.window.is_exact()
-            && let Some(header) = unopened.pop_front()
+            && let Some(member) = unopened.pop_front()
         {
-            datasets.push(Dataset::open(&mut blocks, header)?);
+            datasets.push(Dataset::open(&mut blocks, member)?);
         }
         let uncharged = blocks.window.pulled();
         let addressing = blocks.addressing;
         let unpacker = Unpacker::default();
         Ok(File { addressing, datasets, unopened, unpacker, uncharged })
     }
+}
 
-    /// Reads a sample and shows its parts with the number of their dataset.
-    fn read_sample(
+impl Decode for File {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
-        visit: &mut dyn FnMut(usize, Part<'_>),
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let Scratch { piece, whole, decoded, .. } = scratch;
         let mut blocks = Blocks::new(source, piece, self.addressing)?;
         let mut bench = Workbench { unpacker: &mut self.unpacker, packed: whole, spare: decoded };
         for number in 0..self.datasets.len() + self.unopened.len() {
             if number == self.datasets.len()
-                && let Some(&header) = self.unopened.front()
+                && let Some(&member) = self.unopened.front()
             {
-                self.datasets.push(Dataset::open(&mut blocks, header)?);
+                self.datasets.push(Dataset::open(&mut blocks, member)?);
                 self.unopened.pop_front();
             }
-            let mut visit = |part: Part<'_>| visit(number, part);
-            self.datasets[number].read(&mut blocks, index, &mut bench, &mut visit)?;
+            let dataset = &mut self.datasets[number];
+            let mut sample = Assembly::begin(dataset, index, sink)?;
+            dataset.read(&mut blocks, index, &mut bench, &mut |part| sample.put(part))?;
+            sample.finish()?;
         }
         let file_bytes = blocks.window.pulled() + std::mem::take(&mut self.uncharged);
         let bytes = self.datasets.iter().map(|dataset| dataset.sample_bytes);
@@ -143,19 +150,8 @@ impl File {
             element: self.datasets.first().map(|dataset| dataset.element),
         })
     }
-}
 
-impl Opened for File {
-    fn read(
-        &mut self,
-        source: &mut dyn Source,
-        index: u64,
-        scratch: &mut Scratch,
-    ) -> Result<SampleRead, DecodeError> {
-        self.read_sample(source, index, scratch, &mut |_, _| ())
-    }
-
-    fn locate(
+    fn locate_sample(
         &mut self,
         source: &mut dyn Source,
         index: u64,

@@ -6,11 +6,12 @@
 //! Neither the data nor the companions have a checksum: damage shows only where an entry points
 //! beyond the file.
 
+use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
     Access, Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, Place, SampleRead, Scratch, Sink, Source, Stretch,
+    OptionError, Options, Place, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 
 const OFFSETS: Companion = Companion { suffix: ".off.idx", place: Place::Beside };
@@ -137,19 +138,23 @@ struct OpenedIndexed {
     sizes: Entries,
 }
 
-impl Opened for OpenedIndexed {
-    fn read(
+impl Decode for OpenedIndexed {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let (begin, size, pulled) = self.find(source, index)?;
         let mut window = Window::new(source, &mut scratch.piece)?;
         let end = self.check_end(index, begin, size, window.len())?;
+        sample_sink::begin_raw(sink, "", size)?;
         let mut at = begin;
         while at < end {
-            at += window.at_least(at, 1, end)?.len() as u64;
+            let piece = window.at_least(at, 1, end)?;
+            sample_sink::put(sink, piece)?;
+            at += piece.len() as u64;
         }
         Ok(SampleRead {
             bytes: size,
@@ -159,7 +164,7 @@ impl Opened for OpenedIndexed {
         })
     }
 
-    fn locate(
+    fn locate_sample(
         &mut self,
         source: &mut dyn Source,
         index: u64,

@@ -18,10 +18,11 @@ use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 
 use crate::image::{self, Size};
+use crate::sample_sink::{self, Decode};
 use crate::writer::Writer;
 use crate::{
     Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, SampleRead, Scratch, Sink, Source,
+    OptionError, Options, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 mod dct;
@@ -86,15 +87,19 @@ impl Format for Jpeg {
     }
 }
 
-impl Opened for Jpeg {
-    fn read(
+impl Decode for Jpeg {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         _index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let file = image::load(source, &mut scratch.whole)?;
         let frame = decode(file, &mut scratch.decoded)?;
+        if sink.wants_bytes() {
+            deliver(&frame, &scratch.decoded, sink)?;
+        }
         Ok(SampleRead {
             bytes: u64::from(frame.height) * u64::from(frame.width) * u64::from(frame.components),
             file_bytes: file.len() as u64,
@@ -104,6 +109,21 @@ impl Opened for Jpeg {
     }
 }
 
+/// Hands the pixels over, as they were decoded.
+fn deliver<S: SampleSink>(frame: &Frame, decoded: &[u8], sink: &mut S) -> Result<(), DecodeError> {
+    let channels = frame.channels();
+    let shape = [u64::from(frame.height), u64::from(frame.width), channels as u64];
+    sample_sink::begin(
+        sink,
+        SamplePart { name: "", element: Some(Element::UInt8), shape: &shape },
+    )?;
+    let row = usize::from(frame.width) * channels;
+    for pixels in decoded.chunks_exact(frame.stride()).take(usize::from(frame.height)) {
+        sample_sink::put(sink, &pixels[..row])?;
+    }
+    Ok(())
+}
+
 /// Decodes the image to the front of `decoded`, which keeps its size.
 ///
 /// Gray images of one scan get rows of a multiple of eight pixels there.
@@ -111,8 +131,8 @@ fn decode(file: &[u8], decoded: &mut Vec<u8>) -> Result<Frame, DecodeError> {
     let (head, scan) = segments::head(file)?;
     let frame = head.frame;
     check_proportion(file, &frame)?;
-    if frame.components == 1 && !frame.progressive {
-        let stride = usize::from(frame.width).next_multiple_of(8);
+    if frame.is_plain_gray() {
+        let stride = frame.stride();
         let strips = usize::from(frame.height).div_ceil(8);
         let len = stride * strips * 8;
         grow(decoded, len + file.len());
@@ -151,7 +171,7 @@ fn decode_any(
         offset: scan as u64,
         source: error.to_string().into(),
     };
-    let output = if frame.components == 1 { ColorSpace::Luma } else { ColorSpace::RGB };
+    let output = if frame.channels() == 1 { ColorSpace::Luma } else { ColorSpace::RGB };
     let options = DecoderOptions::default()
         .set_strict_mode(true)
         .set_max_width(SIDE_LIMIT as usize)

@@ -5,12 +5,14 @@
 //! A new format is one module and one line in [`FORMATS`].
 #![forbid(unsafe_code)]
 
+mod array_sample;
 mod content;
 mod deflate;
 mod element;
 mod error;
 mod format;
 mod options;
+mod sample_sink;
 mod scratch;
 mod window;
 mod writer;
@@ -46,6 +48,7 @@ pub use format::{
 };
 pub use framework::{Libraries, Python, RECORD_BUFFER_BYTES, as_framework};
 pub use options::{Compression, OptionError, Options};
+pub use sample_sink::{Collect, CollectedPart, Discard, SamplePart, SampleSink};
 pub use scratch::{Piece, Scratch};
 
 /// A format by name, to be given its options.

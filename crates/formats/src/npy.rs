@@ -1,11 +1,13 @@
 //! `npy`: one NumPy array a file, sample axis last, read whole.
 
+use crate::array_sample::ArraySample;
 use crate::npy_header::{self, Header};
+use crate::sample_sink::Decode;
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
     Access, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, OptionError,
-    Options, SampleRead, Scratch, Sink, Source,
+    Options, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 /// The format `npy`.
@@ -53,12 +55,13 @@ impl Format for Npy {
     }
 }
 
-impl Opened for Npy {
-    fn read(
+impl Decode for Npy {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let mut window = Window::new(source, &mut scratch.piece)?;
         let prefix = window.prefix(0)?;
@@ -67,10 +70,15 @@ impl Opened for Npy {
         let end = header.data_bytes.saturating_add(header.len);
         window.check_end(end)?;
         header.check_index(index, 0)?;
+        let mut sample = ArraySample::new(sink);
+        sample.begin_npy("", &header, index, 0)?;
         let mut at = header.len;
         while at < end {
-            at += window.at_least(at, 1, end)?.len() as u64;
+            let piece = window.at_least(at, 1, end)?;
+            sample.put(piece)?;
+            at += piece.len() as u64;
         }
+        sample.finish()?;
         Ok(found(&header, window.pulled()))
     }
 }

@@ -1,5 +1,6 @@
 //! The header of an npy: a magic, a version, and a Python dictionary in text.
 
+use crate::array_sample::{Order, Selection};
 use crate::{DecodeError, Element, FileSpec};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -7,11 +8,13 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 const ALIGN: usize = 64;
 /// NumPy leaves room for the growing axis to become this many digits long.
 const GROWTH_DIGITS: usize = 21;
+/// Room for the axes of most arrays.
+const USUAL_AXES: usize = 8;
 /// Enough of a file to know how long its header is.
 pub(crate) const PREFIX_BYTES: usize = 12;
 
 /// What a header says about the array behind it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Size of the header, which is where the data begins.
     pub(crate) len: u64,
@@ -20,12 +23,29 @@ pub(crate) struct Header {
     pub(crate) data_bytes: u64,
     /// Length of the last axis, which is the sample's; 1 for an array without axes.
     pub(crate) samples: u64,
+    /// All axes.
+    shape: Vec<u64>,
+    order: Order,
+    is_big_endian: bool,
 }
 
 impl Header {
     /// Size of one sample.
     pub(crate) fn sample_bytes(&self) -> u64 {
         self.data_bytes.checked_div(self.samples).unwrap_or(0)
+    }
+
+    /// One sample of the array, which has the sample axis last.
+    pub(crate) fn sample<'a>(&'a self, name: &'a str, index: u64) -> Selection<'a> {
+        let shape = self.shape.split_last().map_or(&[][..], |(_, axes)| axes);
+        Selection { shape, index, samples: self.samples, ..self.whole(name) }
+    }
+
+    /// All of the array, which is one sample.
+    pub(crate) fn whole<'a>(&'a self, name: &'a str) -> Selection<'a> {
+        let Header { element, order, is_big_endian, .. } = *self;
+        let shape = &self.shape[..];
+        Selection { name, element, shape, samples: 1, index: 0, order, is_big_endian }
     }
 
     /// Refuses a sample the array does not have; `offset` is where the array begins.
@@ -130,18 +150,20 @@ pub(crate) fn parse(header: &[u8], offset: u64) -> Result<Header, DecodeError> {
         }
     }
     let element = element.ok_or_else(|| text.wrong("a key descr"))?;
-    // Who reads all of an array does not care about its order, but NumPy insists on the key.
-    fortran_order.ok_or_else(|| text.wrong("a key fortran_order"))?;
+    let (element, is_big_endian) = element;
+    let is_fortran = fortran_order.ok_or_else(|| text.wrong("a key fortran_order"))?;
     let shape = shape.ok_or_else(|| text.wrong("a key shape"))?;
     let data_bytes = shape.elements.checked_mul(element.size_bytes());
     let data_bytes = data_bytes.ok_or_else(|| text.wrong("an array of less than 2^64 bytes"))?;
-    Ok(Header { len: header.len() as u64, element, data_bytes, samples: shape.last })
+    let order = if is_fortran { Order::Fortran } else { Order::C };
+    let (len, samples) = (header.len() as u64, shape.axes.last().copied().unwrap_or(1));
+    Ok(Header { len, element, data_bytes, samples, shape: shape.axes, order, is_big_endian })
 }
 
 /// What matters of a shape.
 struct Shape {
     elements: u64,
-    last: u64,
+    axes: Vec<u64>,
 }
 
 /// The dictionary's text and how far it has been read.
@@ -190,11 +212,13 @@ impl<'a> Text<'a> {
         Ok(text)
     }
 
-    fn element(&mut self) -> Result<Element, DecodeError> {
+    /// The element type, and whether it is big-endian.
+    fn element(&mut self) -> Result<(Element, bool), DecodeError> {
         let offset = self.offset + self.at as u64;
         let descr = self.string("an element type in quotes")?;
-        Element::from_descr(descr)
-            .ok_or_else(|| DecodeError::ElementType { offset, descr: descr.to_owned() })
+        let element = Element::from_descr(descr)
+            .ok_or_else(|| DecodeError::ElementType { offset, descr: descr.to_owned() })?;
+        Ok((element, descr.starts_with('>')))
     }
 
     fn boolean(&mut self) -> Result<bool, DecodeError> {
@@ -209,10 +233,11 @@ impl<'a> Text<'a> {
 
     fn shape(&mut self) -> Result<Shape, DecodeError> {
         self.expect(b'(', "(")?;
-        let mut shape = Shape { elements: 1, last: 1 };
+        let mut shape = Shape { elements: 1, axes: Vec::with_capacity(USUAL_AXES) };
         while !self.take(b')') {
-            shape.last = self.number()?;
-            let elements = shape.elements.checked_mul(shape.last);
+            let axis = self.number()?;
+            shape.axes.push(axis);
+            let elements = shape.elements.checked_mul(axis);
             shape.elements = elements.ok_or_else(|| self.wrong("less than 2^64 elements"))?;
             if !self.take(b',') {
                 self.expect(b')', ", or )")?;

@@ -8,16 +8,20 @@ mod packed;
 
 use crc32fast::Hasher;
 
+use crate::array_sample::ArraySample;
 use crate::npy_header::{self, Header, PREFIX_BYTES};
+use crate::sample_sink::Decode;
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::zip::{self, Member, Packing, Written};
 use crate::{
     Access, Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
-    Opened, OptionError, Options, SampleRead, Scratch, Sink, Source,
+    Opened, OptionError, Options, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 pub(crate) const SAMPLES: &str = "x.npy";
+/// What NumPy calls that member.
+pub(crate) const SAMPLES_NAME: &str = "x";
 const LABELS: &str = "y.npy";
 
 /// The format `npz`.
@@ -94,25 +98,33 @@ impl Format for Npz {
 /// A file of which nothing is known yet.
 struct OpenedNpz;
 
-impl Opened for OpenedNpz {
-    fn read(
+impl Decode for OpenedNpz {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let mut window = Window::new(source, &mut scratch.piece)?;
-        let header = read_samples(&mut window, &mut scratch.decoded, index, |_| ())?;
+        let mut sample = ArraySample::new(sink);
+        let header = read_samples(&mut window, &mut scratch.decoded, index, |header, piece| {
+            if !sample.has_begun() {
+                sample.begin_npy(SAMPLES_NAME, header, index, header.len)?;
+            }
+            sample.put(piece)
+        })?;
+        sample.finish()?;
         Ok(crate::npy::found(&header, window.pulled()))
     }
 }
 
-/// Reads all of `x`, checks it, and shows each piece of it to `visit`.
+/// Reads all of `x`, checks it, and shows each piece of it, from its header on, to `visit`.
 fn read_samples(
     window: &mut Window<'_>,
     decoded: &mut Vec<u8>,
     index: u64,
-    mut visit: impl FnMut(&[u8]),
+    mut visit: impl FnMut(&Header, &[u8]) -> Result<(), DecodeError>,
 ) -> Result<Header, DecodeError> {
     let member = zip::locate(window, SAMPLES)?;
     if member.packing == Packing::Deflated {
@@ -127,7 +139,7 @@ fn read_samples(
     while at < end {
         let piece = window.at_least(at, 1, end)?;
         crc.update(piece);
-        visit(piece);
+        visit(&header, piece)?;
         at += piece.len() as u64;
     }
     check_crc(&member, crc.finalize())?;

@@ -22,17 +22,20 @@ use flate2::Compression as Level;
 use flate2::write::GzEncoder;
 use std::io::Write;
 
+use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
     Access, Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
-    Opened, OptionError, Options, PIECE_BYTES, SampleRead, Scratch, Sink, Source, Stretch,
+    Opened, OptionError, Options, PIECE_BYTES, SampleRead, SampleSink, Scratch, Sink, Source,
+    Stretch,
 };
 
 mod body;
 mod chunk;
 mod footer;
 mod hybrid;
+mod kept;
 mod layout;
 mod page;
 mod rows;
@@ -41,6 +44,7 @@ mod values;
 
 use chunk::{ChunkReader, room};
 use footer::Footer;
+use kept::{Keep, KeepNothing, KeptRow, Meaning};
 use layout::{Chunk, Column, Layout, MAGIC, TAIL_BYTES, page_header};
 use rows::{Cursor, Rows};
 
@@ -302,14 +306,15 @@ impl Groups {
         self.footer.group_of(row).ok_or(DecodeError::SampleIndex { offset, index: row, samples })
     }
 
-    /// Decodes a group from `row` on; gives the bytes that were read.
-    fn decode(
+    /// Decodes a group from `row` on, which `keep` may keep; gives the bytes that were read.
+    fn decode_group<K: Keep>(
         &mut self,
         source: &mut dyn Source,
-        number: usize,
         row: u64,
         scratch: &mut Scratch,
+        keep: &mut K,
     ) -> Result<u64, DecodeError> {
+        let number = self.group_of(row)?;
         let group = self.footer.groups[number];
         let mut window = Window::new(source, &mut scratch.piece)?;
         // At 16 bytes each, and twice that while the list grows, as much as the file and 64 KiB.
@@ -323,25 +328,55 @@ impl Groups {
             column: self.footer.column,
             group,
             rows: &mut rows,
+            keep,
         }
         .read()?;
         self.cursor = rows.finish(number, group.first_row);
         Ok(window.pulled())
     }
-}
 
-impl Opened for Groups {
-    fn read(
+    /// Decodes the group of a row and hands the row over; gives the bytes that were read.
+    fn deliver<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
+    ) -> Result<u64, DecodeError> {
+        let row = index - self.footer.groups[self.group_of(index)?].first_row;
+        let (name, limit) = (self.footer.name.clone(), sink.room_bytes());
+        let mut kept = KeptRow { row, name: &name, limit, bytes: Vec::new(), values: 0 };
+        let pulled = self.decode_group(source, index, scratch, &mut kept)?;
+        let Footer { column, element, shape, .. } = &self.footer;
+        let meaning = Meaning {
+            element: column.element,
+            is_list: column.max_repetition > 0,
+            array: element.zip(shape.as_deref()),
+        };
+        kept.part(&meaning, |part| sample_sink::begin(sink, part))?;
+        sample_sink::put(sink, &kept.bytes)?;
+        Ok(pulled)
+    }
+}
+
+impl Decode for Groups {
+    fn decode<S: SampleSink>(
+        &mut self,
+        source: &mut dyn Source,
+        index: u64,
+        scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let group = self.group_of(index)?;
-        let (bytes, file_bytes) = match self.cursor.take(group, index) {
+        let known = if sink.wants_bytes() { None } else { self.cursor.take(group, index) };
+        let (bytes, file_bytes) = match known {
             Some(bytes) => (bytes, 0),
             None => {
-                let pulled = self.decode(source, group, index, scratch)?;
+                let pulled = if sink.wants_bytes() {
+                    self.deliver(source, index, scratch, sink)?
+                } else {
+                    self.decode_group(source, index, scratch, &mut KeepNothing)?
+                };
                 (self.cursor.take(group, index).unwrap_or(0), pulled)
             }
         };
@@ -349,7 +384,7 @@ impl Opened for Groups {
         Ok(SampleRead { bytes, file_bytes, samples: self.footer.rows, element })
     }
 
-    fn locate(
+    fn locate_sample(
         &mut self,
         _source: &mut dyn Source,
         index: u64,

@@ -11,19 +11,23 @@
 
 use std::io::Cursor;
 
+use ::png::InterlaceInfo;
 use crc32fast::Hasher;
 use simd_adler32::Adler32;
 
 use crate::image::{self, Size};
+use crate::sample_sink::Decode;
 use crate::writer::Writer;
 use crate::{
     Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, SampleRead, Scratch, Sink, Source,
+    OptionError, Options, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 mod chunks;
+mod pixels;
 
 use chunks::{Chunks, Header, SIGNATURE};
+use pixels::Pixels;
 
 /// The longest side that the format can say.
 const SIDE_LIMIT: u32 = i32::MAX as u32;
@@ -101,16 +105,19 @@ impl Format for Png {
     }
 }
 
-impl Opened for Png {
-    fn read(
+impl Decode for Png {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         _index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let file = image::load(source, &mut scratch.whole)?;
         let chunks = chunks::check(file)?;
-        decode(file, &chunks, &mut scratch.decoded, |_| ())?;
+        let mut pixels = Pixels::begin(sink, chunks.header)?;
+        decode(file, &chunks, &mut scratch.decoded, |place, row| pixels.row(place, row))?;
+        pixels.finish()?;
         Ok(SampleRead {
             bytes: chunks.header.pixel_bytes(),
             file_bytes: file.len() as u64,
@@ -220,12 +227,12 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Decodes the image and shows each row to `visit`.
+/// Decodes the image and shows each row to `visit`, with its place in the image.
 fn decode(
     file: &[u8],
     chunks: &Chunks,
     row: &mut Vec<u8>,
-    mut visit: impl FnMut(&[u8]),
+    mut visit: impl FnMut(InterlaceInfo, &[u8]) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
     let coding = |error: ::png::DecodingError| wrong(error, chunks.data_offset);
     let row_bytes = chunks.header.row_bytes();
@@ -251,8 +258,8 @@ fn decode(
     if row.len() < row_bytes as usize {
         row.resize(row_bytes as usize, 0);
     }
-    while reader.read_row(row).map_err(coding)?.is_some() {
-        visit(row);
+    while let Some(place) = reader.read_row(row).map_err(coding)? {
+        visit(place, row)?;
     }
     Ok(())
 }

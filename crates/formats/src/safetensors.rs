@@ -9,11 +9,12 @@
 //! In a foreign file the samples are the tensor `x`, or the tensor that comes first in the data if
 //! there is none of that name.
 
+use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
     Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, SampleRead, Scratch, Sink, Source, Stretch,
+    OptionError, Options, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 
 pub mod header;
@@ -139,18 +140,22 @@ struct Samples {
     tensor: Tensor,
 }
 
-impl Opened for Samples {
-    fn read(
+impl Decode for Samples {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let (mut at, end) = self.tensor.sample(index)?;
         let bytes = end - at;
         let mut window = Window::new(source, &mut scratch.piece)?;
+        sample_sink::begin(sink, self.tensor.part())?;
         while at < end {
-            at += window.at_least(at, 1, end)?.len() as u64;
+            let piece = window.at_least(at, 1, end)?;
+            sample_sink::put(sink, piece)?;
+            at += piece.len() as u64;
         }
         Ok(SampleRead {
             bytes,
@@ -160,7 +165,7 @@ impl Opened for Samples {
         })
     }
 
-    fn locate(
+    fn locate_sample(
         &mut self,
         _source: &mut dyn Source,
         index: u64,

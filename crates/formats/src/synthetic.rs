@@ -1,9 +1,10 @@
 //! `synthetic`: files that exist so that they can be counted, samples that cost no storage at all.
 
+use crate::sample_sink::Decode;
 use crate::writer::Writer;
 use crate::{
     Access, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, OptionError,
-    Options, SampleRead, Scratch, Sink, Source, Stretch,
+    Options, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 
 /// The format `synthetic`.
@@ -46,17 +47,18 @@ impl Format for Synthetic {
     }
 }
 
-impl Opened for Synthetic {
-    fn read(
+impl Decode for Synthetic {
+    fn decode<S: SampleSink>(
         &mut self,
         _source: &mut dyn Source,
         _index: u64,
         _scratch: &mut Scratch,
+        _sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         Ok(SampleRead { bytes: 0, file_bytes: 0, samples: 0, element: None })
     }
 
-    fn locate(
+    fn locate_sample(
         &mut self,
         _source: &mut dyn Source,
         _index: u64,

@@ -9,10 +9,11 @@
 mod example;
 mod stream;
 
+use crate::sample_sink::{self, Decode};
 use crate::writer::Writer;
 use crate::{
     Access, Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, Place, SampleRead, Scratch, Sink, Source, Stretch,
+    OptionError, Options, Place, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 use example::Example;
 use stream::{Payload, Reader, Stream};
@@ -163,24 +164,26 @@ struct Cursor {
     at: u64,
 }
 
-impl Opened for Cursor {
-    fn read(
+impl Decode for Cursor {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         _scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let mut reader = self.stream.reader(source);
         let (at, len) = seek(&mut reader, (self.next, self.at), index)
             .inspect_err(|_| (self.next, self.at) = (0, 0))?;
         // If the record is damaged, whoever asks again gets the same answer.
         (self.next, self.at) = (index, at);
-        let bytes = read_record(&mut reader, at, len)?;
+        sample_sink::begin_raw(sink, "", len)?;
+        let bytes = read_record(&mut reader, at, len, sink)?;
         (self.next, self.at) = (index + 1, at + FRAME_BYTES + len);
         Ok(SampleRead { bytes, file_bytes: reader.pulled(), samples: 0, element: None })
     }
 
-    fn locate(
+    fn locate_sample(
         &mut self,
         source: &mut dyn Source,
         index: u64,
@@ -275,9 +278,14 @@ fn check_beginning(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
 }
 
 /// Reads the record at `at`, whose header was read before, and says how large its image is.
-fn read_record(reader: &mut Reader<'_>, at: u64, len: u64) -> Result<u64, DecodeError> {
+fn read_record<S: SampleSink>(
+    reader: &mut Reader<'_>,
+    at: u64,
+    len: u64,
+    sink: &mut S,
+) -> Result<u64, DecodeError> {
     let begin = at + HEADER_BYTES;
-    let mut payload = Payload::new(reader, begin, len);
+    let mut payload = Payload::new(reader, begin, len, sink);
     let image = example::walk(&mut payload);
     // Of damaged bytes the checksum is the better witness, whatever they look like as protobuf.
     let found = masked(payload.finish()?);

@@ -10,14 +10,16 @@
 //! What WebDataset takes for a key goes for foreign shards too: the path up to the first dot of the
 //! file's name. Files without a dot, meta data (`__NAME__`), folders and links belong to no sample.
 
-use crate::npy_header::{self, PREFIX_BYTES};
+use crate::array_sample::ArraySample;
+use crate::npy_header::{self, Header, PREFIX_BYTES};
+use crate::sample_sink::{self, Decode};
 use crate::scratch::Piece;
 use crate::tar::{self, BLOCK_BYTES, Member, RECORD_BYTES};
 use crate::window::{Held, Window};
 use crate::writer::Writer;
 use crate::{
-    Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, SampleRead, Scratch, Sink, Source, Stretch,
+    Access, Content, DecodeError, Discard, Element, EncodeError, FileSize, FileSpec, Format,
+    Opened, OptionError, Options, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 
 const LABEL: &[u8] = b"0";
@@ -128,9 +130,9 @@ struct Begun {
 }
 
 /// What is to be done with a sample once it is found.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    Read,
+enum Purpose<'s, S> {
+    /// Read, for this sink.
+    Read(&'s mut S),
     Locate,
 }
 
@@ -143,25 +145,26 @@ struct Sample {
     element: Option<Element>,
 }
 
-impl Opened for Shard {
-    fn read(
+impl Decode for Shard {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
-        let (sample, file_bytes) = self.go_to(source, index, scratch, Purpose::Read)?;
+        let (sample, file_bytes) = self.go_to(source, index, scratch, &mut Purpose::Read(sink))?;
         Ok(SampleRead { bytes: sample.bytes, file_bytes, samples: 0, element: sample.element })
     }
 
-    fn locate(
+    fn locate_sample(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
         stretches: &mut Vec<Stretch>,
     ) -> Result<(), DecodeError> {
-        let (sample, _) = self.go_to(source, index, scratch, Purpose::Locate)?;
+        let (sample, _) = self.go_to(source, index, scratch, &mut Purpose::<Discard>::Locate)?;
         let len = Some(sample.end - sample.start);
         stretches.push(Stretch { offset: sample.start, len });
         Ok(())
@@ -170,12 +173,12 @@ impl Opened for Shard {
 
 impl Shard {
     /// The sample and the bytes that were read to get it.
-    fn go_to(
+    fn go_to<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
-        purpose: Purpose,
+        purpose: &mut Purpose<'_, S>,
     ) -> Result<(Sample, u64), DecodeError> {
         let held = std::mem::take(&mut self.held);
         let begun = match &mut self.begun {
@@ -207,11 +210,11 @@ struct Walk {
 
 impl Walk {
     /// Goes behind the sample `index`, which is not before the next one.
-    fn find(
+    fn find<S: SampleSink>(
         &mut self,
         window: &mut Window<'_>,
         index: u64,
-        purpose: Purpose,
+        purpose: &mut Purpose<'_, S>,
     ) -> Result<Sample, DecodeError> {
         let mut key = None;
         let mut found: Option<Sample> = None;
@@ -233,12 +236,12 @@ impl Walk {
                 }
                 if let Some(sample) = &mut found {
                     sample.end = member.data_end();
-                    if purpose == Purpose::Read {
-                        sample.take(window, &member)?;
+                    if let Purpose::Read(sink) = purpose {
+                        sample.take(window, &member, its_key.len(), *sink)?;
                     }
                 }
             }
-            let read = found.is_some() && purpose == Purpose::Read;
+            let read = found.is_some() && matches!(purpose, Purpose::Read(_));
             reach = if read || member.size < window.piece() { u64::MAX } else { BLOCK_BYTES };
             self.offset = member.end();
         }
@@ -250,28 +253,56 @@ impl Walk {
 
 impl Sample {
     /// Reads a member as WebDataset does: all of it, arrays with their header.
-    fn take(&mut self, window: &mut Window<'_>, member: &Member) -> Result<(), DecodeError> {
+    fn take<S: SampleSink>(
+        &mut self,
+        window: &mut Window<'_>,
+        member: &Member,
+        key_len: usize,
+        sink: &mut S,
+    ) -> Result<(), DecodeError> {
         let size = member.size;
+        // After the key and its dot; looked at only by sinks.
+        let extension = || String::from_utf8_lossy(&member.name[key_len + 1..]).into_owned();
         if member.name.ends_with(b".npy") {
-            let (element, data_bytes) = array(window, member)?;
-            self.element = Some(element);
-            self.bytes = self.bytes.saturating_add(data_bytes);
-        } else if !member.name.ends_with(b".cls") {
+            let header = array(window, member)?;
+            self.element = Some(header.element);
+            self.bytes = self.bytes.saturating_add(header.data_bytes);
+            let mut array = ArraySample::new(sink);
+            if array.wants_bytes() {
+                array.begin(header.whole(&extension()), header.len)?;
+            }
+            read_member(window, member, |piece| array.put(piece))?;
+            return array.finish();
+        }
+        if !member.name.ends_with(b".cls") {
             // A label is no part of the sample, here as in the other formats.
             self.bytes = self.bytes.saturating_add(size);
         }
-        let (mut at, end) = (member.data_offset, member.data_end());
-        while at < end {
-            // What follows the member in the same piece is wanted next.
-            let piece = window.at_least(at, 1, u64::MAX)?;
-            at += piece.len() as u64;
+        if sink.wants_bytes() {
+            sample_sink::begin_raw(sink, &extension(), size)?;
         }
-        Ok(())
+        read_member(window, member, |piece| sample_sink::put(sink, piece))
     }
 }
 
-/// Element type and size of the array in a member.
-fn array(window: &mut Window<'_>, member: &Member) -> Result<(Element, u64), DecodeError> {
+/// Shows all bytes of a member.
+fn read_member(
+    window: &mut Window<'_>,
+    member: &Member,
+    mut visit: impl FnMut(&[u8]) -> Result<(), DecodeError>,
+) -> Result<(), DecodeError> {
+    let (mut at, end) = (member.data_offset, member.data_end());
+    while at < end {
+        // What follows the member in the same piece is wanted next.
+        let piece = window.at_least(at, 1, u64::MAX)?;
+        visit(&piece[..piece.len().min(usize::try_from(end - at).unwrap_or(usize::MAX))])?;
+        at += piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// The header of the array in a member.
+fn array(window: &mut Window<'_>, member: &Member) -> Result<Header, DecodeError> {
     let offset = member.data_offset;
     let too_short = |needed| DecodeError::MemberTooShort {
         offset,
@@ -286,7 +317,7 @@ fn array(window: &mut Window<'_>, member: &Member) -> Result<(Element, u64), Dec
     }
     let header = npy_header::parse(window.exactly(offset, header_len)?, offset)?;
     match header_len.checked_add(header.data_bytes) {
-        Some(needed) if needed <= member.size => Ok((header.element, header.data_bytes)),
+        Some(needed) if needed <= member.size => Ok(header),
         needed => Err(too_short(needed.unwrap_or(u64::MAX))),
     }
 }

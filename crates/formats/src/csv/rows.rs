@@ -233,7 +233,7 @@ impl Rows {
     }
 }
 
-fn is_separator(byte: u8) -> bool {
+pub(super) fn is_separator(byte: u8) -> bool {
     matches!(byte, b',' | b'\n' | b'\r')
 }
 

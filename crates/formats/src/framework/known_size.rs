@@ -1,7 +1,8 @@
 //! Readers that ask for the size of a file when they open it and not again: libhdf5, and the libraries
 //! that map their files.
 
-use crate::{Companion, DecodeError, Opened, SampleRead, Scratch, Source, StreamError};
+use crate::sample_sink::{Decode, decode_opened};
+use crate::{Companion, DecodeError, Opened, SampleRead, SampleSink, Scratch, Source, StreamError};
 
 /// How a library opens a file.
 #[derive(Debug, Clone, Copy)]
@@ -49,15 +50,16 @@ pub(super) struct OfKnownSize {
     opening: Opening,
 }
 
-impl Opened for OfKnownSize {
-    fn read(
+impl Decode for OfKnownSize {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let mut source = KnownSize { source, len: self.len, opening: self.opening };
-        self.inner.read(&mut source, index, scratch)
+        decode_opened(&mut *self.inner, &mut source, index, scratch, sink)
     }
 }
 

@@ -1,30 +1,35 @@
 //! NumPy: `np.load` of an array in an archive (`npz`) and of one in a file of its own (`npy`).
 
+use std::ops::Range;
+
 use super::library::{Libraries, NUMPY_ARRAY_BYTES, NUMPY_MAGIC_BYTES, STDIO_BUFFER_BYTES};
 use super::python_file::{self, PythonFile};
 use super::zipfile::{self, ZipMember};
+use crate::array_sample::ArraySample;
 use crate::npy_header::{self, Header, PREFIX_BYTES};
+use crate::sample_sink::Decode;
 use crate::zip::Member;
-use crate::{DecodeError, Opened, SampleRead, Scratch, Source, npy, npz};
+use crate::{DecodeError, SampleRead, SampleSink, Scratch, Source, npy, npz};
 
 /// An archive of which nothing is known yet.
 pub(super) struct Archive {
     pub(super) libraries: Libraries,
 }
 
-impl Opened for Archive {
+impl Decode for Archive {
     /// `np.load(path)["x"]`: all of `x`, whichever sample of it is asked for.
-    fn read(
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let Scratch { piece, buffered, .. } = scratch;
         let mut file = buffered.open(source, self.libraries.python)?;
         look_at_magic(&mut file)?;
         let member = zipfile::find(&mut file, npz::SAMPLES, piece)?;
-        let header = read_array(&mut file, &member, index, piece)?;
+        let header = read_array(&mut file, &member, index, piece, sink)?;
         Ok(npy::found(&header, file.pulled()))
     }
 }
@@ -37,11 +42,12 @@ fn look_at_magic(file: &mut PythonFile<'_>) -> Result<(), DecodeError> {
 }
 
 /// `format.read_array` of a member: header, then the array in pieces, its checksum taken.
-fn read_array(
+fn read_array<S: SampleSink>(
     file: &mut PythonFile<'_>,
     member: &Member,
     index: u64,
     piece: &mut [u8],
+    sink: &mut S,
 ) -> Result<Header, DecodeError> {
     let mut array = ZipMember::open(file, member);
     let offset = member.data_offset;
@@ -55,6 +61,8 @@ fn read_array(
     fits(header.len.saturating_add(header.data_bytes))?;
     header.check_index(index, offset)?;
 
+    let mut sample = ArraySample::new(sink);
+    sample.begin_npy(npz::SAMPLES_NAME, &header, index, 0)?;
     let item = header.element.size_bytes() as usize;
     let most = (NUMPY_ARRAY_BYTES / item * item).min(piece.len() / item * item);
     let mut left = header.data_bytes;
@@ -67,8 +75,10 @@ fn read_array(
                 found => done += found,
             }
         }
+        sample.put(part)?;
         left -= part.len() as u64;
     }
+    sample.finish()?;
     // Of an array that does not fill its member nobody takes the checksum.
     if let Some(found) = array.finish() {
         npz::check_crc(member, found)?;
@@ -103,14 +113,15 @@ pub(super) struct Array {
     pub(super) libraries: Libraries,
 }
 
-impl Opened for Array {
+impl Decode for Array {
     /// `np.load(path)`: the header through Python's file, the array by `np.fromfile`, which reads
     /// through a C file on the same descriptor.
-    fn read(
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let mut file = scratch.buffered.open(source, self.libraries.python)?;
         let len = file.len();
@@ -123,24 +134,30 @@ impl Opened for Array {
         fits(header.len.saturating_add(header.data_bytes))?;
         header.check_index(index, 0)?;
         let pulled = file.pulled();
-        let more = from_file(file.source(), header.len, header.data_bytes, &mut scratch.whole)?;
+        let mut sample = ArraySample::new(sink);
+        sample.begin_npy("", &header, index, 0)?;
+        let array = header.len..header.len + header.data_bytes;
+        let more = from_file(file.source(), array, &mut scratch.whole, |part| sample.put(part))?;
+        sample.finish()?;
         Ok(npy::found(&header, pulled + more))
     }
 }
 
-/// `np.fromfile` of `len` bytes at `begin`: the bytes that were read.
+/// `np.fromfile` of the bytes of an array, each of which is shown once: the bytes that were read.
 ///
 /// The C library fills its buffer up to the place that is sought, then from its beginning, and reads
 /// what is left of the array in whole buffers at once.
 fn from_file(
     source: &mut dyn Source,
-    begin: u64,
-    len: u64,
+    array: Range<u64>,
     memory: &mut Vec<u8>,
+    mut visit: impl FnMut(&[u8]) -> Result<(), DecodeError>,
 ) -> Result<u64, DecodeError> {
+    let Range { start: begin, end } = array;
+    let len = end - begin;
     source.len().map_err(|source| DecodeError::Size { source })?;
     let buffer = source.preferred_bytes().clamp(1, STDIO_BUFFER_BYTES) as u64;
-    let (start, end) = (begin - begin % buffer, begin.saturating_add(len));
+    let start = begin - begin % buffer;
     let most = len.max(buffer);
     let room = usize::try_from(most).map_err(|_| DecodeError::TooMuch {
         format: "npy",
@@ -156,6 +173,10 @@ fn from_file(
     let mut read = |offset: u64, len: u64| -> Result<u64, DecodeError> {
         let found = python_file::read_up_to(source, offset, &mut memory[..len as usize])? as u64;
         pulled += found;
+        let (from, to) = (begin.max(offset), end.min(offset + found));
+        if from < to {
+            visit(&memory[(from - offset) as usize..(to - offset) as usize])?;
+        }
         Ok(found)
     };
     if begin > start {

@@ -3,7 +3,10 @@
 
 use super::library::Python;
 use super::python_file::Buffered;
-use crate::{Companion, DecodeError, Opened, SampleRead, Scratch, Source, StreamError, Stretch};
+use crate::sample_sink::{Decode, decode_opened};
+use crate::{
+    Companion, DecodeError, Opened, SampleRead, SampleSink, Scratch, Source, StreamError, Stretch,
+};
 
 /// Whose file the bytes of a sample come through.
 #[derive(Debug, Clone, Copy)]
@@ -26,12 +29,13 @@ impl Located {
         Located { inner, through, stretches: Vec::new() }
     }
 
-    fn read_spans(
+    fn read_spans<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
         memory: &mut Vec<u8>,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let Located { inner, through, stretches } = self;
         stretches.clear();
@@ -39,22 +43,23 @@ impl Located {
         let mut spans = Spans::new(source, *through, memory, &mut buffered);
         let read = inner.locate(&mut spans, index, scratch, stretches).and_then(|()| {
             spans.stretches = stretches;
-            inner.read(&mut spans, index, scratch)
+            decode_opened(&mut **inner, &mut spans, index, scratch, sink)
         });
         scratch.buffered = buffered;
         read
     }
 }
 
-impl Opened for Located {
-    fn read(
+impl Decode for Located {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let mut memory = std::mem::take(&mut scratch.file);
-        let read = self.read_spans(source, index, scratch, &mut memory);
+        let read = self.read_spans(source, index, scratch, &mut memory, sink);
         scratch.file = memory;
         read
     }

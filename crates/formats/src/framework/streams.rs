@@ -5,7 +5,8 @@ use std::io::ErrorKind;
 
 use super::library::{Libraries, TAR_PROBE_BYTES, TAR_RECORD_BYTES};
 use super::python_file::Buffered;
-use crate::{DecodeError, Opened, SampleRead, Scratch, Source, StreamError};
+use crate::sample_sink::{Decode, decode_opened};
+use crate::{DecodeError, Opened, SampleRead, SampleSink, Scratch, Source, StreamError};
 
 /// A file and the stream that its calls go through.
 pub(super) struct Streamed<S> {
@@ -24,15 +25,16 @@ pub(super) trait Stream: Send {
     fn through<'a>(&'a mut self, source: &'a mut dyn Source) -> Self::Through<'a>;
 }
 
-impl<S: Stream> Opened for Streamed<S> {
-    fn read(
+impl<T: Stream> Decode for Streamed<T> {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let Streamed { inner, stream } = self;
-        inner.read(&mut stream.through(source), index, scratch)
+        decode_opened(&mut **inner, &mut stream.through(source), index, scratch, sink)
     }
 }
 

@@ -8,7 +8,8 @@ use super::library::{
 };
 use super::python_file::PythonFile;
 use crate::image::be32;
-use crate::{DecodeError, Opened, SampleRead, Scratch, Source};
+use crate::sample_sink::{Decode, decode_opened};
+use crate::{DecodeError, Opened, SampleRead, SampleSink, Scratch, Source};
 
 /// Whose calls bring the file into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,17 +32,19 @@ pub(super) struct WholeFile {
     pub(super) decoder: Box<dyn Opened>,
 }
 
-impl Opened for WholeFile {
-    fn read(
+impl Decode for WholeFile {
+    fn decode<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
+        sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let mut memory = std::mem::take(&mut scratch.file);
         let brought = self.bring(source, scratch, &mut memory);
         let read = brought.and_then(|(len, pulled)| {
-            let decoded = self.decoder.read(&mut &memory[..len], index, scratch)?;
+            let decoder = &mut *self.decoder;
+            let decoded = decode_opened(decoder, &mut &memory[..len], index, scratch, sink)?;
             Ok(SampleRead { file_bytes: pulled, ..decoded })
         });
         scratch.file = memory;

@@ -119,7 +119,6 @@ impl Chunks {
         self.bytes
     }
 
-    #[cfg(test)]
     pub(super) fn dims(&self) -> &[u64] {
         &self.dims
     }

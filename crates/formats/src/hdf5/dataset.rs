@@ -2,11 +2,15 @@
 
 use super::blocks::Blocks;
 use super::chunks::{ChunkLayout, Chunks, IndexAt, Stored};
-use super::datatype;
+use super::datatype::{self, Datatype};
 use super::fields::{FORMAT, Fields, unsupported, wrong};
 use super::filters::{self, Filter, Packed, Unpacker, grow};
+use super::group::{Member, Name};
 use super::header::{self, Message, kind};
 use crate::{DecodeError, Element, Stretch};
+
+/// Size of the largest element type.
+const MOST_ELEMENT_BYTES: usize = 16;
 
 /// Most axes that HDF5 allows.
 const MOST_AXES: u8 = 32;
@@ -21,6 +25,10 @@ const SMALL_CHUNK: u64 = 256 * 1024;
 pub(super) struct Dataset {
     space: Space,
     pub(super) element: Element,
+    pub(super) is_big_endian: bool,
+    pub(super) name: Name,
+    /// An element that was never written, unless it is 0.
+    pub(super) fill: Option<Vec<u8>>,
     layout: Layout,
     filters: Vec<Filter>,
     /// Size of one sample.
@@ -41,8 +49,7 @@ enum Layout {
     Chunked(Box<Chunks>),
 }
 
-/// A part of a sample as it is shown to who looks at samples.
-#[cfg_attr(not(test), expect(dead_code, reason = "samples are dropped, only tests look at them"))]
+/// Bytes that were read for a sample.
 pub(super) struct Part<'a> {
     /// Coordinates of the chunk it is from, in chunks; of contiguous samples there are none.
     pub(super) chunk: Option<&'a [u64]>,
@@ -62,7 +69,8 @@ pub(super) struct Workbench<'a> {
 #[derive(Default)]
 struct Described {
     space: Option<Space>,
-    element: Option<Element>,
+    datatype: Option<Datatype>,
+    fill: Option<Vec<u8>>,
     layout: Option<LayoutMessage>,
     filters: Vec<Filter>,
 }
@@ -74,14 +82,16 @@ enum LayoutMessage {
 }
 
 impl Dataset {
-    /// Reads the header at `offset`.
-    pub(super) fn open(blocks: &mut Blocks<'_>, offset: u64) -> Result<Dataset, DecodeError> {
+    /// Reads the header.
+    pub(super) fn open(blocks: &mut Blocks<'_>, member: Member) -> Result<Dataset, DecodeError> {
+        let Member { header: offset, name } = member;
         let mut described = Described::default();
         header::messages(blocks, offset, &mut |message| described.add(message))?;
-        let Described { space, element, layout, filters } = described;
+        let Described { space, datatype, fill, layout, filters } = described;
         let missing = |expected| move || wrong(offset, expected, "a header without");
         let space = space.ok_or_else(missing("a dataspace"))?;
-        let element = element.ok_or_else(missing("a datatype"))?;
+        let datatype = datatype.ok_or_else(missing("a datatype"))?;
+        let Datatype { element, is_big_endian } = datatype;
         let layout = layout.ok_or_else(missing("a layout"))?;
         let size = |dims: &[u64]| {
             let bytes =
@@ -110,7 +120,8 @@ impl Dataset {
                 Layout::Chunked(Box::new(chunks))
             }
         };
-        Ok(Dataset { space, element, layout, filters, sample_bytes })
+        let fill = fill.filter(|fill| fill.len() as u64 == element.size_bytes());
+        Ok(Dataset { space, element, is_big_endian, name, fill, layout, filters, sample_bytes })
     }
 
     /// Samples it holds.
@@ -119,7 +130,6 @@ impl Dataset {
     }
 
     /// The shape, and that of a chunk if there are any.
-    #[cfg(test)]
     pub(super) fn dims(&self) -> (&[u64], Option<&[u64]>) {
         let chunk = match &self.layout {
             Layout::Chunked(chunks) => Some(chunks.dims()),
@@ -128,7 +138,12 @@ impl Dataset {
         (&self.space.dims, chunk)
     }
 
-    fn check_index(&self, index: u64) -> Result<(), DecodeError> {
+    /// Whether samples are read front to back, and were written at all.
+    pub(super) fn is_streamed(&self) -> bool {
+        matches!(self.layout, Layout::Contiguous(Some(_)))
+    }
+
+    pub(super) fn check_index(&self, index: u64) -> Result<(), DecodeError> {
         let samples = self.samples();
         if index < samples {
             return Ok(());
@@ -142,7 +157,7 @@ impl Dataset {
         blocks: &mut Blocks<'_>,
         index: u64,
         bench: &mut Workbench<'_>,
-        visit: &mut dyn FnMut(Part<'_>),
+        visit: &mut impl FnMut(&Part<'_>) -> Result<(), DecodeError>,
     ) -> Result<(), DecodeError> {
         self.check_index(index)?;
         match &mut self.layout {
@@ -150,7 +165,7 @@ impl Dataset {
             Layout::Contiguous(None) => Ok(()),
             Layout::Contiguous(Some(start)) => {
                 let offset = *start + index * self.sample_bytes;
-                let mut show = |at, bytes: &[u8]| visit(Part { chunk: None, at, bytes });
+                let mut show = |at, bytes: &[u8]| visit(&Part { chunk: None, at, bytes });
                 if blocks.window.is_exact() {
                     let left = (self.space.dims[0] - index) * self.sample_bytes;
                     return bench.read_at_once(
@@ -166,7 +181,8 @@ impl Dataset {
                 let (chunk_bytes, filters) = (chunks.bytes(), &self.filters);
                 chunks.of_sample(blocks, index, &mut |blocks, chunk, stored| {
                     let Some(stored) = stored else { return Ok(()) };
-                    let mut show = |at, bytes: &[u8]| visit(Part { chunk: Some(chunk), at, bytes });
+                    let mut show =
+                        |at, bytes: &[u8]| visit(&Part { chunk: Some(chunk), at, bytes });
                     bench.read(blocks, stored, chunk_bytes, filters, &mut show)
                 })
             }
@@ -207,7 +223,7 @@ impl Workbench<'_> {
         Stored { offset, len, mask }: Stored,
         chunk_bytes: u64,
         filters: &[Filter],
-        show: &mut dyn FnMut(u64, &[u8]),
+        show: &mut impl FnMut(u64, &[u8]) -> Result<(), DecodeError>,
     ) -> Result<(), DecodeError> {
         let plain = mask.trailing_ones() as usize >= filters.len();
         if plain && len == chunk_bytes && blocks.window.is_exact() {
@@ -236,14 +252,13 @@ impl Workbench<'_> {
         blocks: &mut Blocks<'_>,
         offset: u64,
         (len, left): (u64, u64),
-        show: &mut dyn FnMut(u64, &[u8]),
+        show: &mut impl FnMut(u64, &[u8]) -> Result<(), DecodeError>,
     ) -> Result<(), DecodeError> {
         let asked = if len < SIEVE_BYTES { left.min(SIEVE_BYTES) } else { len };
         let (len, asked) = (len as usize, asked as usize);
         grow(self.packed, asked);
         blocks.window.read_into(offset, &mut self.packed[..asked])?;
-        show(0, &self.packed[..len]);
-        Ok(())
+        show(0, &self.packed[..len])
     }
 }
 
@@ -252,13 +267,13 @@ fn stream(
     blocks: &mut Blocks<'_>,
     offset: u64,
     len: u64,
-    visit: &mut dyn FnMut(u64, &[u8]),
+    visit: &mut impl FnMut(u64, &[u8]) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
     let end = offset.saturating_add(len);
     let mut at = offset;
     while at < end {
         let piece = blocks.window.at_least(at, 1, end)?;
-        visit(at - offset, piece);
+        visit(at - offset, piece)?;
         at += piece.len() as u64;
     }
     Ok(())
@@ -283,7 +298,9 @@ impl Described {
     fn add(&mut self, message: Message<'_>) -> Result<(), DecodeError> {
         match message.kind {
             kind::DATASPACE => self.space = Some(dataspace(&mut message.fields()?)?),
-            kind::DATATYPE => self.element = Some(datatype::element(&mut message.fields()?)?),
+            kind::DATATYPE => self.datatype = Some(datatype::datatype(&mut message.fields()?)?),
+            kind::FILL_VALUE => self.fill = fill_value(&mut message.fields()?)?,
+            kind::OLD_FILL_VALUE => self.fill = sized_value(&mut message.fields()?)?,
             kind::LAYOUT => self.layout = Some(layout(&mut message.fields()?)?),
             kind::FILTERS => self.filters = filters::pipeline(&mut message.fields()?)?,
             kind::EXTERNAL_FILES => {
@@ -322,6 +339,26 @@ fn dataspace(fields: &mut Fields<'_>) -> Result<Space, DecodeError> {
         return Err(wrong(place, "a shape within its limits", format!("{dims:?}")));
     }
     Ok(Space { dims, limits, place })
+}
+
+/// The fill value, if there is one and it is not 0.
+fn fill_value(fields: &mut Fields<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
+    let is_defined = match fields.version(&[1, 2, 3])? {
+        3 => fields.u8()? & 0x20 != 0,
+        version => {
+            // When space is allocated and when the value is written.
+            fields.skip(2)?;
+            fields.u8()? != 0 || version == 1
+        }
+    };
+    if is_defined { sized_value(fields) } else { Ok(None) }
+}
+
+/// A value after its size, unless it is 0 or no number.
+fn sized_value(fields: &mut Fields<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
+    let len = fields.u32()? as usize;
+    let value = if len <= MOST_ELEMENT_BYTES { fields.take(len)? } else { &[] };
+    Ok(value.iter().any(|&byte| byte != 0).then(|| value.to_vec()))
 }
 
 fn layout(fields: &mut Fields<'_>) -> Result<LayoutMessage, DecodeError> {

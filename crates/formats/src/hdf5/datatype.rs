@@ -27,8 +27,15 @@ const NAMES: [&str; 12] = [
     "complex",
 ];
 
-/// The element type that a datatype message means, whatever its byte order.
-pub(super) fn element(fields: &mut Fields<'_>) -> Result<Element, DecodeError> {
+/// What a datatype message means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Datatype {
+    pub(super) element: Element,
+    pub(super) is_big_endian: bool,
+}
+
+/// The element type that a datatype message means, and its byte order.
+pub(super) fn datatype(fields: &mut Fields<'_>) -> Result<Datatype, DecodeError> {
     let place = fields.place();
     let head = fields.u8()?;
     let bits = fields.uint(3)?;
@@ -39,22 +46,32 @@ pub(super) fn element(fields: &mut Fields<'_>) -> Result<Element, DecodeError> {
     }
     let name = NAMES.get(usize::from(class)).copied().unwrap_or("unknown");
     let other = || unsupported(place, format!("{name} datatype of {size} bytes"));
+    let is_big_endian = bits & 1 != 0;
+    let plain = |element: Option<Element>| match element {
+        Some(element) => Ok(Datatype { element, is_big_endian }),
+        None => Err(other()),
+    };
     match class {
         class::FIXED => {
             fields.skip(2)?;
             let whole = u32::from(fields.u16()?) == size.saturating_mul(8);
-            integer(size, bits & 8 != 0).filter(|_| whole).ok_or_else(other)
+            plain(integer(size, bits & 8 != 0).filter(|_| whole))
         }
         class::FLOAT => {
             let layout = fields.take(12)?;
-            float(size).filter(|_| is_ieee(size, layout)).ok_or_else(other)
+            plain(float(size).filter(|_| is_ieee(size, layout)))
         }
-        class::ENUM => match (nested(fields, class::FIXED)?, bits & 0xFFFF) {
-            // How h5py writes booleans.
-            (Element::Int8 | Element::UInt8, 2) => Ok(Element::Bool),
-            (base, _) if base.size_bytes() == u64::from(size) => Ok(base),
-            _ => Err(other()),
-        },
+        class::ENUM => {
+            let base = nested(fields, class::FIXED)?;
+            match (base.element, bits & 0xFFFF) {
+                // How h5py writes booleans.
+                (Element::Int8 | Element::UInt8, 2) => {
+                    Ok(Datatype { element: Element::Bool, ..base })
+                }
+                (element, _) if element.size_bytes() == u64::from(size) => Ok(base),
+                _ => Err(other()),
+            }
+        }
         class::COMPOUND if bits & 0xFFFF == 2 => {
             let real = member(fields, version, size)?;
             let imaginary = member(fields, version, size)?;
@@ -70,7 +87,7 @@ pub(super) fn element(fields: &mut Fields<'_>) -> Result<Element, DecodeError> {
 }
 
 /// Offset and type of a member of a compound, which must be a floating-point number.
-fn member(fields: &mut Fields<'_>, version: u8, size: u32) -> Result<(u64, Element), DecodeError> {
+fn member(fields: &mut Fields<'_>, version: u8, size: u32) -> Result<(u64, Datatype), DecodeError> {
     let mut name_bytes = 1;
     while fields.u8()? != 0 {
         name_bytes += 1;
@@ -87,10 +104,10 @@ fn member(fields: &mut Fields<'_>, version: u8, size: u32) -> Result<(u64, Eleme
 }
 
 /// A datatype inside another, which must be of that class: nothing is nested deeper than this.
-fn nested(fields: &mut Fields<'_>, class: u8) -> Result<Element, DecodeError> {
+fn nested(fields: &mut Fields<'_>, class: u8) -> Result<Datatype, DecodeError> {
     let place = fields.place();
     match fields.peek()? & 15 {
-        found if found == class => element(fields),
+        found if found == class => datatype(fields),
         found => Err(unsupported(place, format!("datatype of class {found} inside another"))),
     }
 }
@@ -118,12 +135,13 @@ fn float(size: u32) -> Option<Element> {
     }
 }
 
-fn complex(part: Element, size: u32) -> Option<Element> {
-    match (part, size) {
-        (Element::Float32, 8) => Some(Element::Complex64),
-        (Element::Float64, 16) => Some(Element::Complex128),
-        _ => None,
-    }
+fn complex(part: Datatype, size: u32) -> Option<Datatype> {
+    let element = match (part.element, size) {
+        (Element::Float32, 8) => Element::Complex64,
+        (Element::Float64, 16) => Element::Complex128,
+        _ => return None,
+    };
+    Some(Datatype { element, ..part })
 }
 
 /// Offset, precision, exponent and mantissa are those of IEEE 754; bfloat16, for one, has others.
@@ -203,11 +221,11 @@ mod tests {
     fn what_is_written_is_found_again() {
         for of in Element::ALL {
             let bytes = message(of);
-            assert_eq!(element(&mut Fields::new(&bytes, 0, WIDE)).unwrap(), of);
+            assert_eq!(datatype(&mut Fields::new(&bytes, 0, WIDE)).unwrap().element, of);
             for len in 0..bytes.len() {
                 // What an enumeration is called does not matter.
                 if of != Element::Bool || len < 20 {
-                    element(&mut Fields::new(&bytes[..len], 0, WIDE)).unwrap_err();
+                    datatype(&mut Fields::new(&bytes[..len], 0, WIDE)).unwrap_err();
                 }
             }
         }
@@ -216,7 +234,7 @@ mod tests {
     #[test]
     fn other_numbers_are_refused_by_name() {
         let refused =
-            |bytes: &[u8]| element(&mut Fields::new(bytes, 7, WIDE)).unwrap_err().to_string();
+            |bytes: &[u8]| datatype(&mut Fields::new(bytes, 7, WIDE)).unwrap_err().to_string();
         let mut bytes = message(Element::Int32);
         bytes[10] = 31;
         let expected = "hdf5: fixed-point datatype of 4 bytes at byte 7 is not supported";

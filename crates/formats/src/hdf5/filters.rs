@@ -105,7 +105,7 @@ impl Unpacker {
         filters: &[Filter],
         chunk: &Packed,
         [packed, spare]: [&mut Vec<u8>; 2],
-        visit: &mut dyn FnMut(u64, &[u8]),
+        visit: &mut impl FnMut(u64, &[u8]) -> Result<(), DecodeError>,
     ) -> Result<(), DecodeError> {
         let mut len = chunk.len;
         let mut left: Vec<_> = filters.iter().enumerate().collect();
@@ -129,7 +129,7 @@ impl Unpacker {
                 Filter::Deflate => {
                     grow(spare, needed);
                     let room = &mut spare[..needed];
-                    self.inflate(before, needed, room, chunk.offset, &mut |_, _| ())?;
+                    self.inflate(before, needed, room, chunk.offset, &mut |_, _| Ok(()))?;
                     len = needed;
                 }
                 Filter::Lzf => {
@@ -149,8 +149,7 @@ impl Unpacker {
             let expected = "a chunk as large as its dimensions say";
             return Err(wrong(chunk.offset, expected, format!("{len} bytes")));
         }
-        visit(0, &packed[..len]);
-        Ok(())
+        visit(0, &packed[..len])
     }
 
     /// Inflates all of `input`, which must give `needed` bytes, into `room` again and again.
@@ -160,7 +159,7 @@ impl Unpacker {
         needed: usize,
         room: &mut [u8],
         offset: u64,
-        visit: &mut dyn FnMut(u64, &[u8]),
+        visit: &mut impl FnMut(u64, &[u8]) -> Result<(), DecodeError>,
     ) -> Result<(), DecodeError> {
         let inflate = self.inflate.get_or_insert_with(|| Decompress::new(true));
         inflate.reset(true);
@@ -184,7 +183,7 @@ impl Unpacker {
             }
             filled += now - made;
             if filled == room.len() || now == needed && now > made {
-                visit((now - filled) as u64, &room[..filled]);
+                visit((now - filled) as u64, &room[..filled])?;
                 filled = 0;
             }
             match status {

@@ -3,6 +3,8 @@
 //! One walk over all links, whatever their order: old groups keep them in symbol tables below a
 //! B-tree, new ones in the header itself or, when there are many, in a heap with an index.
 
+use std::fmt;
+
 use super::blocks::{Blocks, Budget, Kept};
 use super::fields::{Fields, unsupported, wrong};
 use super::header::{self, SPECULATED_BYTES, kind};
@@ -14,7 +16,7 @@ use crate::DecodeError;
 pub(super) const RECORDS: &str = "records_";
 
 /// The name of the only sample dataset in files of DLIO 2.0.0.
-const ONLY_RECORDS: &[u8] = b"records";
+const ONLY_RECORDS: &str = "records";
 
 const LINKS_BY_NAME: u8 = 5;
 
@@ -23,12 +25,38 @@ const LINKS_BY_NAME: u8 = 5;
 const TREE_ENTRIES: u64 = 32;
 const NODE_SYMBOLS: u64 = 8;
 
-/// Where the headers of the first `count` sample datasets stand.
+/// What a sample dataset is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    /// `records`.
+    Only,
+    /// `records_` and this number.
+    Numbered(u64),
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::Only => f.write_str(ONLY_RECORDS),
+            Name::Numbered(number) => write!(f, "{RECORDS}{number}"),
+        }
+    }
+}
+
+/// A sample dataset of the group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Member {
+    /// Where its header is.
+    pub(super) header: u64,
+    pub(super) name: Name,
+}
+
+/// The first `count` sample datasets.
 pub(super) fn members(
     blocks: &mut Blocks<'_>,
     root: u64,
     count: u64,
-) -> Result<Vec<u64>, DecodeError> {
+) -> Result<Vec<Member>, DecodeError> {
     let mut found = Found { places: Vec::new(), root, count };
     let mut old = None;
     let mut dense = None;
@@ -91,7 +119,8 @@ fn link_info(fields: &mut Fields<'_>) -> Result<Option<(u64, u64)>, DecodeError>
 
 /// The datasets found so far, by number.
 struct Found {
-    places: Vec<(u64, u64)>,
+    /// Number, header and name of each.
+    places: Vec<(u64, u64, Name)>,
     root: u64,
     count: u64,
 }
@@ -99,7 +128,7 @@ struct Found {
 impl Found {
     /// The number in the name of a sample dataset that is wanted.
     fn number(&self, name: &[u8]) -> Option<u64> {
-        if name == ONLY_RECORDS && self.count == 1 {
+        if name == ONLY_RECORDS.as_bytes() && self.count == 1 {
             return Some(0);
         }
         let digits = std::str::from_utf8(name).ok()?.strip_prefix(RECORDS)?;
@@ -124,21 +153,28 @@ impl Found {
         if link_type != 0 {
             return Err(unsupported(place, format!("link of type {link_type}")));
         }
-        self.places.push((number, fields.defined("the dataset's address")?));
+        let header = fields.defined("the dataset's address")?;
+        self.add(number, header, name);
         Ok(())
     }
 
+    fn add(&mut self, number: u64, header: u64, name: &[u8]) {
+        let is_only = name == ONLY_RECORDS.as_bytes();
+        let name = if is_only { Name::Only } else { Name::Numbered(number) };
+        self.places.push((number, header, name));
+    }
+
     /// The places in order, none missing.
-    fn all(mut self) -> Result<Vec<u64>, DecodeError> {
-        self.places.sort_unstable();
-        self.places.dedup_by_key(|(number, _)| *number);
-        let missing = self.places.iter().zip(0..).find(|((number, _), i)| number != i);
+    fn all(mut self) -> Result<Vec<Member>, DecodeError> {
+        self.places.sort_unstable_by_key(|&(number, header, _)| (number, header));
+        self.places.dedup_by_key(|(number, ..)| *number);
+        let missing = self.places.iter().zip(0..).find(|((number, ..), i)| number != i);
         let missing = missing.map_or(self.places.len() as u64, |(_, i)| i);
         if missing < self.count {
             let found = format!("no dataset {RECORDS}{missing}");
             return Err(wrong(self.root, "a group with the sample datasets", found));
         }
-        Ok(self.places.into_iter().map(|(_, place)| place).collect())
+        Ok(self.places.into_iter().map(|(_, header, name)| Member { header, name }).collect())
     }
 }
 
@@ -226,7 +262,7 @@ fn symbol_node(
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
         let Some(number) = found.number(name) else { continue };
         match header {
-            Some(header) if cached != 2 => found.places.push((number, header)),
+            Some(header) if cached != 2 => found.add(number, header, name),
             _ => return Err(unsupported(place, "soft link")),
         }
     }

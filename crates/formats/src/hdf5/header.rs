@@ -9,6 +9,7 @@ pub(super) mod kind {
     pub(in crate::hdf5) const DATASPACE: u16 = 1;
     pub(in crate::hdf5) const LINK_INFO: u16 = 2;
     pub(in crate::hdf5) const DATATYPE: u16 = 3;
+    pub(in crate::hdf5) const OLD_FILL_VALUE: u16 = 4;
     pub(in crate::hdf5) const FILL_VALUE: u16 = 5;
     pub(in crate::hdf5) const LINK: u16 = 6;
     pub(in crate::hdf5) const EXTERNAL_FILES: u16 = 7;

@@ -38,6 +38,24 @@ pub(super) struct Frame {
     first: (u8, u8),
 }
 
+impl Frame {
+    /// Whether it is gray and of one scan.
+    pub(super) fn is_plain_gray(&self) -> bool {
+        self.components == 1 && !self.progressive
+    }
+
+    /// Values of a pixel as it is decoded: gray stays gray, all else becomes RGB.
+    pub(super) fn channels(&self) -> usize {
+        if self.components == 1 { 1 } else { 3 }
+    }
+
+    /// Bytes from one decoded row to the next.
+    pub(super) fn stride(&self) -> usize {
+        let width = usize::from(self.width);
+        if self.is_plain_gray() { width.next_multiple_of(8) } else { width * self.channels() }
+    }
+}
+
 /// The tables that the only scan of a gray image uses.
 pub(super) struct Tables<'a> {
     pub(super) divisors: &'a [u16; 64],

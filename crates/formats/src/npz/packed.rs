@@ -93,7 +93,7 @@ impl Sink for Nowhere {
     }
 }
 
-/// Expands all of `x`, checks it, and shows each piece of it to `visit`.
+/// Expands all of `x`, checks it, and shows each piece of it, from its header on, to `visit`.
 ///
 /// What comes out must be as long as both the directory and the array's header say; nothing is
 /// allocated by either number. Places in the header count from where the compressed data begins.
@@ -102,7 +102,7 @@ pub(super) fn read_samples(
     member: &Member,
     decoded: &mut Vec<u8>,
     index: u64,
-    mut visit: impl FnMut(&[u8]),
+    mut visit: impl FnMut(&Header, &[u8]) -> Result<(), DecodeError>,
 ) -> Result<Header, DecodeError> {
     let (begin, end) = (member.data_offset, member.data_offset + member.packed_size);
     decoded.resize(decoded.len().max(BUFFER_BYTES), 0);
@@ -116,7 +116,7 @@ pub(super) fn read_samples(
     let mut size = 0;
     while filled > 0 {
         crc.update(&buffer[..filled]);
-        visit(&buffer[..filled]);
+        visit(&header, &buffer[..filled])?;
         size += filled as u64;
         if size > member.size {
             break;

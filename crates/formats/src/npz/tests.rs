@@ -20,7 +20,10 @@ fn read(mut bytes: &[u8], scratch_len: usize) -> Result<(Header, Vec<u8>), Decod
     let mut scratch = vec![0; scratch_len];
     let mut window = Window::new(&mut bytes, &mut scratch)?;
     let mut data = Vec::new();
-    let header = read_samples(&mut window, &mut Vec::new(), 0, |piece| data.extend(piece))?;
+    let header = read_samples(&mut window, &mut Vec::new(), 0, |_, piece| {
+        data.extend(piece);
+        Ok(())
+    })?;
     Ok((header, data))
 }
 

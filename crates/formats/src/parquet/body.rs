@@ -123,7 +123,17 @@ impl<'a, 'w> Body<'a, 'w> {
         }
     }
 
-    fn check(&self, len: u64) -> Result<(), DecodeError> {
+    /// Value number `at` of packed booleans, which must be in memory.
+    pub(super) fn bit(&self, at: u64) -> Result<u8, DecodeError> {
+        self.check((at / 8).saturating_add(1))?;
+        match self {
+            Body::Memory { bytes, .. } => Ok(bytes[(at / 8) as usize] >> (at % 8) & 1),
+            Body::Stream { at, .. } => Err(wrong(*at, "a page in memory", "one in the file")),
+        }
+    }
+
+    /// Refuses a page that ends before its next `len` bytes do.
+    pub(super) fn check(&self, len: u64) -> Result<(), DecodeError> {
         let (left, place) = match self {
             Body::Memory { bytes, offset } => (bytes.len() as u64, *offset),
             Body::Stream { at, end, .. } => (*end - *at, *at),

@@ -9,6 +9,7 @@ use super::NAME;
 use super::body::{Body, check_crc};
 use super::footer::{Codec, Column, Group, Stored};
 use super::hybrid::Hybrid;
+use super::kept::{Keep, Run};
 use super::page::{Encoding, Levels, Page, PageKind};
 use super::rows::Rows;
 use super::values::{BOOLEANS, Dictionary, Values};
@@ -16,7 +17,7 @@ use crate::window::Window;
 use crate::{DecodeError, StreamError};
 
 /// Reads the pages of one chunk.
-pub(super) struct ChunkReader<'a, 'w> {
+pub(super) struct ChunkReader<'a, 'w, K> {
     pub(super) window: &'a mut Window<'w>,
     /// For a page as it is stored, or for levels alone.
     pub(super) stored: &'a mut Vec<u8>,
@@ -25,6 +26,7 @@ pub(super) struct ChunkReader<'a, 'w> {
     pub(super) column: Column,
     pub(super) group: Group,
     pub(super) rows: &'a mut Rows,
+    pub(super) keep: &'a mut K,
 }
 
 /// What a data page holds.
@@ -35,7 +37,7 @@ struct Content {
     levels: Levels,
 }
 
-impl ChunkReader<'_, '_> {
+impl<K: Keep> ChunkReader<'_, '_, K> {
     /// Reads all pages up to the last value.
     pub(super) fn read(mut self) -> Result<(), DecodeError> {
         let end = self.group.offset + self.group.len;
@@ -82,6 +84,9 @@ impl ChunkReader<'_, '_> {
             Limit::DICTIONARY,
         )?;
         let mut body = Body::memory(bytes, page.offset);
+        if self.keep.row().is_some() {
+            return kept_dictionary(bytes, self.column, count, page.offset);
+        }
         if self.column.stored != Stored::Bytes {
             let mut values = Values::Plain { body, column: self.column, bits: 0 };
             values.take(count.into(), |_, _| Ok(()))?;
@@ -110,9 +115,11 @@ impl ChunkReader<'_, '_> {
             Levels::Before { compressed: false, .. } => Codec::None,
             _ => self.group.codec,
         };
-        let decoder =
-            Decoder { page, content, column: self.column, dictionary, rows: &mut *self.rows };
-        if codec == Codec::None && content.encoding == Encoding::Plain {
+        let (rows, keep) = (&mut *self.rows, &mut *self.keep);
+        // Single bits are picked out of a page, so it must be in memory for that.
+        let is_picked = keep.row().is_some() && self.column.stored == Stored::Bit;
+        let decoder = Decoder { page, content, column: self.column, dictionary, rows, keep };
+        if codec == Codec::None && content.encoding == Encoding::Plain && !is_picked {
             let body = Body::stream(self.window, page.offset, page.end(), page.crc);
             return decoder.decode(body, self.stored, self.plain);
         }
@@ -121,6 +128,43 @@ impl ChunkReader<'_, '_> {
             .load(page, codec, limit)?;
         decoder.decode(Body::memory(bytes, page.offset), &mut Vec::new(), &mut Vec::new())
     }
+}
+
+/// The dictionary's values themselves: as many bytes as its page has, and eight for each value.
+fn kept_dictionary(
+    bytes: &[u8],
+    column: Column,
+    count: u32,
+    offset: u64,
+) -> Result<Dictionary, DecodeError> {
+    let stored_bytes = match column.stored {
+        Stored::Bit => return Err(wrong(offset, "no dictionary of booleans", "one")),
+        Stored::Fixed(stored) => stored,
+        Stored::Bytes => 4,
+    };
+    if u64::from(count) * u64::from(stored_bytes) > bytes.len() as u64 {
+        return Err(wrong(offset, "a dictionary with all its values", "less"));
+    }
+    if stored_bytes == 0 {
+        return Ok(Dictionary::Equal { count, bytes: 0 });
+    }
+    let mut places = Vec::with_capacity(count as usize);
+    let mut body = Body::memory(bytes, offset);
+    let mut at = 0;
+    for _ in 0..count {
+        let len = match column.stored {
+            Stored::Bytes => {
+                at += 4;
+                body.u32()?
+            }
+            _ => stored_bytes,
+        };
+        body.skip(len.into())?;
+        let kept = if column.stored == Stored::Bytes { len } else { column.value_bytes() as u32 };
+        places.push((at, kept));
+        at += len;
+    }
+    Ok(Dictionary::Kept { places, bytes: bytes.to_vec() })
 }
 
 /// How large a page may become: so many times the file, and as often 64 KiB.
@@ -213,15 +257,16 @@ fn decompress(codec: Codec, from: &[u8], to: &mut [u8]) -> Result<(), StreamErro
 }
 
 /// Turns the body of a data page into rows.
-struct Decoder<'a> {
+struct Decoder<'a, K> {
     page: &'a Page,
     content: Content,
     column: Column,
     dictionary: Option<&'a Dictionary>,
     rows: &'a mut Rows,
+    keep: &'a mut K,
 }
 
-impl<'a> Decoder<'a> {
+impl<'a, K: Keep> Decoder<'a, K> {
     /// The two buffers are for levels that are not in memory.
     fn decode<'b>(
         mut self,
@@ -251,23 +296,41 @@ impl<'a> Decoder<'a> {
                     return Err(wrong(offset, "levels of the column", level.max(defined)));
                 }
                 if defined == max_definition {
-                    values.take(count, |bytes, count| self.add(level, bytes, count))?;
+                    self.take(&mut values, level, count)?;
                 } else {
-                    self.add(level, 0, count)?;
+                    self.add_gaps(level, count)?;
                 }
             }
         }
         values.finish(self.page.crc, offset)
     }
 
-    /// Adds values or gaps that all have the same repetition level.
-    fn add(&mut self, level: u32, bytes: u64, count: u64) -> Result<(), DecodeError> {
-        if level == 0 {
-            self.rows.begin(bytes, count);
-        } else if !self.rows.grow(bytes.saturating_mul(count)) {
-            return Err(wrong(self.page.offset, "a row that begins", "one that goes on"));
-        }
-        Ok(())
+    /// Takes values that all have the same repetition level.
+    fn take(
+        &mut self,
+        values: &mut Values<'_, '_>,
+        level: u32,
+        count: u64,
+    ) -> Result<(), DecodeError> {
+        let short = self.short_row();
+        let rows = &mut *self.rows;
+        let begun = rows.begun();
+        let run = match level {
+            0 => Run::Begins { begun, count },
+            _ => Run::GoesOn { begun: begun.saturating_sub(1), count },
+        };
+        run.take(values, self.keep, |bytes, count| rows.add(level, bytes, count).ok_or_else(&short))
+    }
+
+    /// Adds gaps that all have the same repetition level.
+    fn add_gaps(&mut self, level: u32, count: u64) -> Result<(), DecodeError> {
+        self.rows.add(level, 0, count).ok_or_else(self.short_row())
+    }
+
+    /// The error of a page that goes on with a row before any has begun.
+    fn short_row(&self) -> impl Fn() -> DecodeError + use<K> {
+        let offset = self.page.offset;
+        move || wrong(offset, "a row that begins", "one that goes on")
     }
 
     /// Levels up to `max`; older pages have their size before them, if they have them at all.

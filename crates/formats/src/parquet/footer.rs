@@ -18,6 +18,10 @@ pub(super) struct Footer {
     pub(super) rows: u64,
     /// What the key `dtype` says.
     pub(super) element: Option<Element>,
+    /// What the key `shape` says.
+    pub(super) shape: Option<Vec<u64>>,
+    /// Name of the field that the column is in.
+    pub(super) name: String,
 }
 
 /// The column that holds the samples.
@@ -88,6 +92,7 @@ impl Footer {
             expected,
             found: "none in the footer".to_owned(),
         };
+        let (name, shape) = (found.name, found.shape);
         let column = found.column.ok_or_else(|| missing("a schema"))?;
         let rows = found.rows.ok_or_else(|| missing("a number of rows"))?;
         let sum = found.groups.last().map_or(0, |last| last.first_row + last.rows);
@@ -99,7 +104,7 @@ impl Footer {
                 found: format!("{rows}, not {sum}"),
             });
         }
-        Ok(Footer { column, groups: found.groups, rows, element: found.element })
+        Ok(Footer { column, groups: found.groups, rows, element: found.element, shape, name })
     }
 
     /// The row group of a row.
@@ -115,6 +120,8 @@ struct Found {
     groups: Vec<Group>,
     rows: Option<u64>,
     element: Option<Element>,
+    shape: Option<Vec<u64>>,
+    name: String,
 }
 
 impl Found {
@@ -126,7 +133,10 @@ impl Found {
         data_end: u64,
     ) -> Result<(), Broken> {
         match id {
-            2 if self.column.is_none() => self.column = Some(schema(reader, kind)?),
+            2 if self.column.is_none() => {
+                let (column, name) = schema(reader, kind)?;
+                (self.column, self.name) = (Some(column), name);
+            }
             3 => self.rows = Some(reader.count64(kind)?),
             4 if self.groups.is_empty() => {
                 let column = self.column.ok_or_else(|| reader.wrong("the schema first", "none"))?;
@@ -160,9 +170,16 @@ impl Found {
         })?;
         if key == b"dtype" {
             self.element = std::str::from_utf8(value).ok().and_then(Element::parse);
+        } else if key == b"shape" {
+            self.shape = shape(value);
         }
         Ok(())
     }
+}
+
+/// A list of axes as JSON has it, which is no longer than its text.
+fn shape(text: &[u8]) -> Option<Vec<u64>> {
+    serde_json::from_slice(text).ok()
 }
 
 fn feature(reader: &Reader<'_>, what: &str) -> Broken {
@@ -239,12 +256,13 @@ struct Level {
     in_x: bool,
 }
 
-/// Finds the sample column: the first one of the field `x`, or of all if there is no such field.
+/// Finds the sample column and the name of its field: the first one of the field `x`, or of all if there is no such field.
 ///
 /// The schema is a tree, written node by node, every one before its children.
-fn schema(reader: &mut Reader<'_>, kind: Kind) -> Result<Column, Broken> {
+fn schema(reader: &mut Reader<'_>, kind: Kind) -> Result<(Column, String), Broken> {
     let count = reader.structures(kind)?;
-    let mut chosen: Option<(bool, Column)> = None;
+    let mut chosen: Option<(bool, Column, &[u8])> = None;
+    let mut field: &[u8] = &[];
     let mut path: Vec<Level> = Vec::new();
     let mut leaves = 0;
     for number in 0..count {
@@ -264,7 +282,10 @@ fn schema(reader: &mut Reader<'_>, kind: Kind) -> Result<Column, Broken> {
             }
             None => return Err(reader.wrong("one root of the schema", "several")),
         };
-        level.in_x |= path.len() == 1 && node.name == b"x";
+        if path.len() == 1 {
+            field = node.name;
+            level.in_x |= field == b"x";
+        }
         level.definition += u32::from(node.repetition != 0);
         level.repetition += u32::from(node.repetition == 2);
         level.children_left = node.children;
@@ -275,7 +296,7 @@ fn schema(reader: &mut Reader<'_>, kind: Kind) -> Result<Column, Broken> {
             path.push(level);
             continue;
         }
-        let is_better = chosen.is_none_or(|(in_x, _)| level.in_x && !in_x);
+        let is_better = chosen.is_none_or(|(in_x, ..)| level.in_x && !in_x);
         if is_better {
             let column = Column {
                 index: leaves,
@@ -284,11 +305,12 @@ fn schema(reader: &mut Reader<'_>, kind: Kind) -> Result<Column, Broken> {
                 max_definition: level.definition,
                 max_repetition: level.repetition,
             };
-            chosen = Some((level.in_x, column));
+            chosen = Some((level.in_x, column, field));
         }
         leaves += 1;
     }
-    chosen.map(|(_, column)| column).ok_or_else(|| reader.wrong("a column", "none"))
+    let (_, column, field) = chosen.ok_or_else(|| reader.wrong("a column", "none"))?;
+    Ok((column, String::from_utf8_lossy(field).into_owned()))
 }
 
 /// A row group before its numbers have been checked.

@@ -53,6 +53,16 @@ impl Rows {
         true
     }
 
+    /// Adds `count` values or gaps of the same repetition level; `None` if they go on with a row and
+    /// none has begun.
+    pub(super) fn add(&mut self, level: u32, bytes: u64, count: u64) -> Option<()> {
+        if level == 0 {
+            self.begin(bytes, count);
+            return Some(());
+        }
+        self.grow(bytes.saturating_mul(count)).then_some(())
+    }
+
     /// The sizes, to be asked for from the first row that mattered.
     pub(super) fn finish(mut self, group: usize, first_row: u64) -> Cursor {
         if let Some(open) = self.open.take() {

@@ -4,6 +4,7 @@ use super::body::Body;
 use super::chunk::wrong;
 use super::footer::{Column, Stored};
 use super::hybrid::Hybrid;
+use super::kept::Keep;
 use crate::DecodeError;
 
 /// Values that have not been read.
@@ -22,11 +23,19 @@ pub(super) enum Values<'a, 'w> {
     },
 }
 
-/// The values that indices stand for, of which only the size matters.
+/// The values that indices stand for, of which only the size matters unless a row is kept.
 #[derive(Debug)]
 pub(super) enum Dictionary {
-    Equal { count: u32, bytes: u64 },
+    Equal {
+        count: u32,
+        bytes: u64,
+    },
     Lengths(Vec<u32>),
+    /// With the values themselves: start and length of each.
+    Kept {
+        places: Vec<(u32, u32)>,
+        bytes: Vec<u8>,
+    },
 }
 
 /// The booleans, for pages in which they are packed like indices.
@@ -37,6 +46,21 @@ impl Dictionary {
         match self {
             Dictionary::Equal { count, bytes } => (index < *count).then_some(*bytes),
             Dictionary::Lengths(lengths) => lengths.get(index as usize).map(|&len| len.into()),
+            Dictionary::Kept { places, .. } => {
+                places.get(index as usize).map(|&(_, len)| len.into())
+            }
+        }
+    }
+
+    /// Writes a value that there is to a place of its size.
+    fn copy(&self, index: u32, to: &mut [u8]) {
+        match self {
+            Dictionary::Kept { places, bytes } => {
+                let start = places[index as usize].0 as usize;
+                to.copy_from_slice(&bytes[start..start + to.len()]);
+            }
+            // Booleans; all others are kept with their values.
+            _ => to.fill(index as u8),
         }
     }
 }
@@ -50,6 +74,7 @@ impl Values<'_, '_> {
         mut visit: impl FnMut(u64, u64) -> Result<(), DecodeError>,
     ) -> Result<(), DecodeError> {
         match self {
+            _ if count == 0 => Ok(()),
             Values::Plain { body, column, bits } => match column.stored {
                 Stored::Bytes => {
                     for _ in 0..count {
@@ -85,6 +110,39 @@ impl Values<'_, '_> {
         }
     }
 
+    /// Does the same, and keeps the bytes of the values.
+    pub(super) fn keep<K: Keep>(
+        &mut self,
+        count: u64,
+        keep: &mut K,
+        mut visit: impl FnMut(u64, u64) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        keep.count(count);
+        let mut left = count;
+        while left > 0 {
+            let (bytes, run) = match self {
+                Values::Plain { body, column, bits } => (plain_value(body, column, bits, keep)?, 1),
+                Values::Indices { indices, dictionary, offset } => {
+                    let next = indices.next(left);
+                    let (index, run) =
+                        next.ok_or_else(|| wrong(*offset, "an index for every value", "less"))?;
+                    let bytes = dictionary.bytes(index);
+                    let bytes =
+                        bytes.ok_or_else(|| wrong(*offset, "an index of the dictionary", index))?;
+                    let room = keep.room(bytes.saturating_mul(run))?;
+                    if bytes > 0 {
+                        let values = room.chunks_exact_mut(bytes as usize);
+                        values.for_each(|value| dictionary.copy(index, value));
+                    }
+                    (bytes, run)
+                }
+            };
+            visit(bytes, run)?;
+            left -= run;
+        }
+        Ok(())
+    }
+
     /// Reads what is left of the page and compares its checksum, unless that was done before.
     pub(super) fn finish(self, crc: Option<u32>, offset: u64) -> Result<(), DecodeError> {
         match self {
@@ -95,4 +153,29 @@ impl Values<'_, '_> {
             Values::Indices { .. } => Ok(()),
         }
     }
+}
+
+/// Keeps one plain value; gives its size.
+fn plain_value<K: Keep>(
+    body: &mut Body<'_, '_>,
+    column: &Column,
+    bits: &mut u64,
+    keep: &mut K,
+) -> Result<u64, DecodeError> {
+    let len = match column.stored {
+        Stored::Bit => {
+            keep.room(1)?.fill(body.bit(*bits)?);
+            *bits += 1;
+            return Ok(1);
+        }
+        Stored::Bytes => u64::from(body.u32()?),
+        Stored::Fixed(_) => column.value_bytes(),
+    };
+    body.check(len)?;
+    body.copy(keep.room(len)?)?;
+    // Small numbers are stored with zeros or signs in front of them.
+    if let Stored::Fixed(stored) = column.stored {
+        body.skip(u64::from(stored).saturating_sub(len))?;
+    }
+    Ok(len)
 }

@@ -32,6 +32,25 @@ impl Header {
         Some(Header { width: be32(file, at)?, height: be32(file, at + 4)?, bit_depth, color_type })
     }
 
+    /// Height, width and channels.
+    pub(super) fn shape(&self) -> [u64; 3] {
+        [self.height.into(), self.width.into(), self.channels()]
+    }
+
+    pub(super) fn bit_depth(&self) -> u8 {
+        self.bit_depth
+    }
+
+    /// Whether values are shades of gray and nothing else.
+    pub(super) fn is_gray(&self) -> bool {
+        self.color_type == 0
+    }
+
+    /// Size of a pixel as it is stored.
+    pub(super) fn pixel_bits(&self) -> u8 {
+        self.bit_depth.saturating_mul(self.channels() as u8)
+    }
+
     fn channels(&self) -> u64 {
         match self.color_type {
             2 => 3,
@@ -54,7 +73,7 @@ impl Header {
 
     /// Element type of that array.
     pub(super) fn element(&self) -> Element {
-        if self.bit_depth == 16 && self.color_type == 0 { Element::UInt16 } else { Element::UInt8 }
+        if self.bit_depth == 16 && self.is_gray() { Element::UInt16 } else { Element::UInt8 }
     }
 }
 

@@ -16,7 +16,10 @@ fn rows(file: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let chunks = chunks::check(file)?;
     let row_bytes = chunks.header.row_bytes() as usize;
     let mut pixels = Vec::new();
-    decode(file, &chunks, &mut Vec::new(), |row| pixels.extend(&row[..row_bytes]))?;
+    decode(file, &chunks, &mut Vec::new(), |_, row| {
+        pixels.extend(&row[..row_bytes]);
+        Ok(())
+    })?;
     Ok(pixels)
 }
 

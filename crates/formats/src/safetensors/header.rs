@@ -10,7 +10,7 @@ use std::ops::Range;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::NAME;
-use crate::{DecodeError, Element};
+use crate::{DecodeError, Element, SamplePart};
 
 /// Size of the length field.
 pub const LENGTH_BYTES: u64 = 8;
@@ -30,9 +30,17 @@ pub(super) struct Tensor {
     sample_bytes: u64,
     /// `None` for types that only accelerators have.
     pub(super) element: Option<Element>,
+    name: String,
+    /// Shape of a sample, or its bytes if they have no element type.
+    shape: Vec<u64>,
 }
 
 impl Tensor {
+    /// A sample, as sinks are told of it.
+    pub(super) fn part(&self) -> SamplePart<'_> {
+        SamplePart { name: &self.name, element: self.element, shape: &self.shape }
+    }
+
     /// Where the bytes of a sample begin and end.
     pub(super) fn sample(&self, index: u64) -> Result<(u64, u64), DecodeError> {
         if index >= self.samples {
@@ -111,14 +119,15 @@ pub(super) fn find_samples(
     data_at: u64,
     file_len: u64,
 ) -> Result<Tensor, DecodeError> {
-    let mut chosen: Option<Entry> = None;
-    walk(text, data_at, file_len, |_, entry| {
-        if chosen.as_ref().is_none_or(|chosen| entry.rank() < chosen.rank()) {
-            chosen = Some(entry);
+    let mut chosen: Option<(String, Entry)> = None;
+    walk(text, data_at, file_len, |name, entry| {
+        if chosen.as_ref().is_none_or(|(_, chosen)| entry.rank() < chosen.rank()) {
+            chosen = Some((name.into_owned(), entry));
         }
     })?;
     let chosen = chosen.ok_or_else(|| field(LENGTH_BYTES, "a tensor", "none".to_owned()))?;
-    chosen.tensor(data_at)
+    let (name, entry) = chosen;
+    entry.tensor(name, data_at)
 }
 
 /// All tensors, after they were checked, in the order of their places; the data begins at `data_at`.
@@ -204,7 +213,7 @@ impl Entry {
         (!self.is_x, self.start)
     }
 
-    fn tensor(self, data_at: u64) -> Result<Tensor, DecodeError> {
+    fn tensor(self, name: String, data_at: u64) -> Result<Tensor, DecodeError> {
         let offset = data_at + self.start;
         // The first axis is the samples'; without axes there is one.
         let samples = self.axes.first().copied().unwrap_or(1);
@@ -213,7 +222,11 @@ impl Entry {
             let feature = "sample that does not end at a byte".to_owned();
             return Err(DecodeError::Feature { format: NAME, feature, offset });
         }
-        Ok(Tensor { offset, samples, sample_bytes, element: self.element })
+        let shape = match self.element {
+            Some(_) => self.axes.get(1..).unwrap_or_default().to_vec(),
+            None => vec![sample_bytes],
+        };
+        Ok(Tensor { offset, samples, sample_bytes, element: self.element, name, shape })
     }
 }
 

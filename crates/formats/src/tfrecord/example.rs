@@ -7,7 +7,7 @@
 
 use super::NAME;
 use super::stream::Payload;
-use crate::{DecodeError, FileSpec};
+use crate::{DecodeError, FileSpec, SampleSink};
 
 const IMAGE: &[u8] = b"image";
 const SIZE: &[u8] = b"size";
@@ -73,7 +73,7 @@ fn varint(mut value: u64) -> Vec<u8> {
 }
 
 /// Goes through an example and says how large its image is.
-pub(super) fn walk(payload: &mut Payload<'_, '_>) -> Result<u64, DecodeError> {
+pub(super) fn walk<S: SampleSink>(payload: &mut Payload<'_, '_, S>) -> Result<u64, DecodeError> {
     let begin = payload.at();
     let end = payload.end();
     let mut wanted = Wanted::default();
@@ -156,7 +156,11 @@ impl Kind {
 }
 
 /// One feature and its name, in either order.
-fn entry(payload: &mut Payload<'_, '_>, end: u64, wanted: &mut Wanted) -> Result<(), DecodeError> {
+fn entry<S: SampleSink>(
+    payload: &mut Payload<'_, '_, S>,
+    end: u64,
+    wanted: &mut Wanted,
+) -> Result<(), DecodeError> {
     let mut name = [0; IMAGE.len()];
     let mut name_len = 0;
     let mut feature = Feature::default();
@@ -188,7 +192,10 @@ fn entry(payload: &mut Payload<'_, '_>, end: u64, wanted: &mut Wanted) -> Result
     Ok(())
 }
 
-fn read_feature(payload: &mut Payload<'_, '_>, end: u64) -> Result<Feature, DecodeError> {
+fn read_feature<S: SampleSink>(
+    payload: &mut Payload<'_, '_, S>,
+    end: u64,
+) -> Result<Feature, DecodeError> {
     let mut feature = Feature::default();
     while let Some((number, wire)) = tag(payload, end)? {
         let kind = match (number, wire) {
@@ -231,7 +238,10 @@ fn read_feature(payload: &mut Payload<'_, '_>, end: u64) -> Result<Feature, Deco
 }
 
 /// Number and wire type of the next field, or `None` at the end of the message.
-fn tag(payload: &mut Payload<'_, '_>, end: u64) -> Result<Option<(u64, u8)>, DecodeError> {
+fn tag<S: SampleSink>(
+    payload: &mut Payload<'_, '_, S>,
+    end: u64,
+) -> Result<Option<(u64, u8)>, DecodeError> {
     if payload.at() == end {
         return Ok(None);
     }
@@ -244,7 +254,7 @@ fn tag(payload: &mut Payload<'_, '_>, end: u64) -> Result<Option<(u64, u8)>, Dec
 }
 
 /// Reads a length and says where the bytes end that it announces.
-fn length(payload: &mut Payload<'_, '_>, end: u64) -> Result<u64, DecodeError> {
+fn length<S: SampleSink>(payload: &mut Payload<'_, '_, S>, end: u64) -> Result<u64, DecodeError> {
     let offset = payload.at();
     let len = varint_in(payload, end)?;
     skip_end(payload, len, end).ok_or_else(|| {
@@ -254,12 +264,16 @@ fn length(payload: &mut Payload<'_, '_>, end: u64) -> Result<u64, DecodeError> {
 }
 
 /// Where a field of `len` bytes ends, unless the message ends before.
-fn skip_end(payload: &Payload<'_, '_>, len: u64, end: u64) -> Option<u64> {
+fn skip_end<S: SampleSink>(payload: &Payload<'_, '_, S>, len: u64, end: u64) -> Option<u64> {
     payload.at().checked_add(len).filter(|&field_end| field_end <= end)
 }
 
 /// Goes over the value of a field.
-fn skip(payload: &mut Payload<'_, '_>, wire: u8, end: u64) -> Result<(), DecodeError> {
+fn skip<S: SampleSink>(
+    payload: &mut Payload<'_, '_, S>,
+    wire: u8,
+    end: u64,
+) -> Result<(), DecodeError> {
     let offset = payload.at();
     let value_end = match wire {
         VARINT => return varint_in(payload, end).map(drop),
@@ -279,7 +293,10 @@ fn skip(payload: &mut Payload<'_, '_>, wire: u8, end: u64) -> Result<(), DecodeE
     payload.skip_to(value_end)
 }
 
-fn varint_in(payload: &mut Payload<'_, '_>, end: u64) -> Result<u64, DecodeError> {
+fn varint_in<S: SampleSink>(
+    payload: &mut Payload<'_, '_, S>,
+    end: u64,
+) -> Result<u64, DecodeError> {
     let offset = payload.at();
     let mut value = 0;
     for shift in (0..70).step_by(7) {

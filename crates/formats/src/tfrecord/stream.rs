@@ -1,7 +1,8 @@
 //! A file that is read front to back through a buffer of its own.
 
+use crate::sample_sink;
 use crate::scratch::Piece;
-use crate::{DecodeError, Scratch, Source};
+use crate::{DecodeError, SampleSink, Scratch, Source};
 
 /// What a look at a far header reads: storage gives no less than a page anyway.
 const LOOK_BYTES: u64 = 4096;
@@ -136,8 +137,9 @@ impl Reader<'_> {
 }
 
 /// The payload of one record, whose checksum is taken as its bytes come by.
-pub(super) struct Payload<'a, 'b> {
+pub(super) struct Payload<'a, 'b, S> {
     reader: &'a mut Reader<'b>,
+    sink: &'a mut S,
     /// The next byte to be looked at.
     at: u64,
     /// Up to where the checksum was taken; what is before is in memory from `at` on.
@@ -146,10 +148,10 @@ pub(super) struct Payload<'a, 'b> {
     crc: u32,
 }
 
-impl<'a, 'b> Payload<'a, 'b> {
-    /// The `len` bytes at `begin`, which the file has.
-    pub(super) fn new(reader: &'a mut Reader<'b>, begin: u64, len: u64) -> Self {
-        Payload { reader, at: begin, summed: begin, end: begin + len, crc: 0 }
+impl<'a, 'b, S: SampleSink> Payload<'a, 'b, S> {
+    /// The `len` bytes at `begin`, which the file has; all of them go to `sink`.
+    pub(super) fn new(reader: &'a mut Reader<'b>, begin: u64, len: u64, sink: &'a mut S) -> Self {
+        Payload { reader, sink, at: begin, summed: begin, end: begin + len, crc: 0 }
     }
 
     /// Where in the file the next byte stands.
@@ -200,6 +202,7 @@ impl<'a, 'b> Payload<'a, 'b> {
         let chunk = self.reader.chunk(self.at)?;
         let chunk = &chunk[..chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
         self.crc = crc32c::crc32c_append(self.crc, chunk);
+        sample_sink::put(self.sink, chunk)?;
         self.summed += chunk.len() as u64;
         Ok(())
     }

@@ -17,7 +17,9 @@ use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use feedline_formats::{Companion, Format, Scratch, Source, StreamError};
+use feedline_formats::{
+    Collect, Companion, DecodeError, Format, Opened, SampleSink as _, Scratch, Source, StreamError,
+};
 
 use mutation::Mutator;
 use subjects::Subject;
@@ -30,6 +32,9 @@ const MEMORY_FACTOR: usize = 16;
 const JPEG_PIXELS: usize = 512;
 const JPEG_PIXEL_BYTES: usize = 12;
 const MEMORY_EXTRA: usize = 1 << 20;
+/// What samples may take that are collected, and what decoders may take beside it to put one in order.
+const COLLECT_BYTES: u64 = 64 << 10;
+const COLLECT_FACTOR: usize = 6;
 /// Inputs of each format when nobody asks for more.
 const INPUTS: u64 = 4000;
 
@@ -58,12 +63,32 @@ impl Source for Files<'_> {
     }
 }
 
+/// Reads into a sink with a limit, which holds whatever the file announces. A sample that was read is
+/// whole: every part has the bytes of its shape.
+fn collect(opened: &mut dyn Opened, files: &mut Files<'_>, index: u64, scratch: &mut Scratch) {
+    let mut sink = Collect::new(COLLECT_BYTES);
+    match opened.read_into(files, index, scratch, &mut sink) {
+        Ok(_) => {
+            for part in sink.parts() {
+                let element = part.element.map_or(1, |element| element.size_bytes());
+                let announced = part.shape.iter().product::<u64>() * element;
+                assert_eq!(part.bytes.len() as u64, announced, "part {:?}", part.name);
+            }
+        }
+        Err(DecodeError::SampleLimit { needed, limit, .. }) => assert!(needed > limit),
+        Err(_) => {}
+    }
+    let held: usize = sink.parts().iter().map(|part| part.bytes.len()).sum();
+    assert!(held as u64 <= COLLECT_BYTES - sink.room_bytes());
+}
+
 /// Reads in every way; gives how many answers were samples.
 fn read_all(format: &dyn Format, files: &mut Files<'_>, scratch: &mut Scratch) -> u64 {
     let mut samples = 0;
     let Ok(mut opened) = format.open(files, scratch) else { return 0 };
     for index in [0, 1, 0, u64::MAX] {
         samples += u64::from(opened.read(files, index, scratch).is_ok());
+        collect(&mut *opened, files, index, scratch);
         let _ = opened.locate(files, index, scratch, &mut Vec::new());
     }
     samples
@@ -94,7 +119,7 @@ fn check(subject: &Subject, inputs: u64) {
             Ok(_) => whole += 1,
             Err(_) => panic!("{}: input {input} made the parser panic", subject.name),
         }
-        let limit = limit_of(size);
+        let limit = limit_of(size) + COLLECT_FACTOR * COLLECT_BYTES as usize;
         assert!(
             used <= limit,
             "{}: input {input} of {size} bytes took {used} bytes of memory, the limit is {limit}",

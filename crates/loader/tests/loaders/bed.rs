@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use feedline_clock::Clock;
 use feedline_formats::{
     Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    Options, SampleRead, Scratch, Sink, Source, Stretch, find,
+    Options, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source, Stretch, find,
 };
 use feedline_loader::{
     DataSet, Dealing, EpochOrder, EpochShare, FileNames, LastBatch, Reading, Remainder, Sharding,
@@ -132,6 +132,20 @@ impl Opened for Records {
         read.map_err(|source| DecodeError::Source { offset, wanted: 8, source })?;
         let bytes = u64::from_le_bytes(size);
         Ok(SampleRead { bytes, file_bytes: 8, samples: 0, element: None })
+    }
+
+    fn read_into(
+        &mut self,
+        source: &mut dyn Source,
+        index: u64,
+        scratch: &mut Scratch,
+        sink: &mut dyn SampleSink,
+    ) -> Result<SampleRead, DecodeError> {
+        let read = self.read(source, index, scratch)?;
+        let part = SamplePart { name: "", element: None, shape: &[8] };
+        let taken = sink.begin(&part).and_then(|()| sink.put(&read.bytes.to_le_bytes()));
+        taken.map_err(|source| DecodeError::SampleSink { source })?;
+        Ok(read)
     }
 
     fn locate(
