@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every check and test and ends with the line "N passed, M failed".
 #
-# Seven parts: formatting and lints, the Rust tests, the tests of a build with MPI under Open MPI's
-# mpirun, those of `crates/sql` (DataFusion and Ballista, a workspace of its own), and the judges: NumPy,
+# Seven parts: formatting, lints, doc links and licenses, the Rust tests, the tests of a build with MPI under
+# Open MPI's mpirun, those of `crates/sql` (DataFusion and Ballista, a workspace of its own), and the judges: NumPy,
 # pandas, h5py, Pillow, pyarrow, TensorFlow, WebDataset, safetensors, moto, boto3, WsgiDAV, Hydra, PyYAML,
 # DFTracer's tools and Perfetto's classes in a Python environment of their own, Azurite from npm, and
 # Chromium, which look at what the built program wrote and read; PyTorch in another one, which looks
@@ -88,6 +88,21 @@ rust_tests() {
     passed=$((passed + ok))
     failed=$((failed + bad + ignored))
     summary+=("$name: $ok passed, $bad failed, $ignored ignored")
+}
+
+# Checks licenses, sources and versions of all dependencies. cargo-deny takes 2.4 CPU minutes to build, once.
+deny() {
+    local version=0.20.2 folder rules=(bans licenses sources)
+    folder=$cache/cargo-deny-$version
+    if [[ ! -x $folder/bin/cargo-deny ]]; then
+        echo "installing: cargo install --locked cargo-deny@$version"
+        CARGO_TARGET_DIR=$log/cargo-deny cargo install --locked --quiet --root "$folder" \
+            "cargo-deny@$version" || return 1
+        rm -rf "$log/cargo-deny"
+    fi
+    "$folder/bin/cargo-deny" --locked check "${rules[@]}" &&
+        "$folder/bin/cargo-deny" --locked --manifest-path crates/sql/Cargo.toml \
+            --config deny.toml check "${rules[@]}"
 }
 
 # Installs Debian packages, or says how.
@@ -319,6 +334,8 @@ fi
 if [[ $part == all ]]; then
     check "cargo fmt" cargo fmt --all --check
     check "cargo clippy" cargo clippy --locked --workspace --all-targets -- -D warnings
+    check "cargo doc" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --workspace
+    check "cargo deny" deny
     preload_packages || true
     rust_tests "rust tests" --workspace
     mpi_tests

@@ -209,7 +209,7 @@ impl Recorder {
         self.commit(Op::Counter, &pack_counter(site, at, value));
     }
 
-    /// The number of a file's name for [`Site::call`]; `base` is the number of the folder that it
+    /// The number of a file's name for [`CallFacts`]; `base` is the number of the folder that it
     /// continues. [`UNNAMED`] unless this program records for itself.
     pub fn file_text(&self, kind: TextKind, base: u32, name: &[u8]) -> u32 {
         if Route::now() == Route::Own { self.text(kind, base, name) } else { UNNAMED }

@@ -48,7 +48,8 @@ impl Pair {
     }
 }
 
-/// Ticks now: of the counter if [`use_counter`] said so, else nanoseconds of the monotonic clock.
+/// Ticks now: of the processor's counter where this process uses it, otherwise nanoseconds of the
+/// monotonic clock.
 #[inline]
 pub fn now() -> u64 {
     if COUNTER.load(Ordering::Relaxed) { counter() } else { os::monotonic_ns() }

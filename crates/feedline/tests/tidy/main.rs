@@ -1,4 +1,10 @@
-//! The code keeps to ARCHITECTURE.md, and the reference pages keep to the code.
+//! The code keeps to ARCHITECTURE.md and to the limits of the style, the reference pages keep to the code, and
+//! the dependencies to `deny.toml`.
+
+mod dependencies;
+mod differences;
+mod limits;
+mod scan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -91,19 +97,12 @@ fn reference_pages_say_what_the_command_says() {
 }
 
 #[test]
-fn files_stay_readable_and_are_named_by_what_is_in_them() {
+fn files_are_named_by_what_is_in_them() {
     let banned = ["utils", "common", "helpers", "misc", "manager", "handler"];
-    let mut seen = 0;
     for path in rust_files(&root().join("crates")) {
-        seen += 1;
-        let name = path.display();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(&text);
-        assert!(code.lines().count() <= 800, "{name} has more than 800 lines");
         let stem = path.file_stem().unwrap().to_str().unwrap();
-        assert!(!banned.contains(&stem), "{name} says nothing about what is in it");
+        assert!(!banned.contains(&stem), "{} says nothing about what is in it", path.display());
     }
-    assert!(seen > 50, "the tree was found");
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
