@@ -7,6 +7,20 @@
 //! every time and its numbers can be compared with a calculation done by hand.
 //!
 //! Never reads the wall clock: dates belong to the result files, durations come from here.
+//!
+//! ```
+//! use feedline_clock::Clock;
+//!
+//! let clock = Clock::simulated();
+//! clock.scope(|scope| {
+//!     for nap_ns in [30, 10, 20] {
+//!         let clock = clock.clone();
+//!         scope.spawn(format!("nap {nap_ns}"), move || clock.sleep(nap_ns)).unwrap();
+//!     }
+//! });
+//! // The threads slept at the same time, and no real time passed.
+//! assert_eq!(clock.now(), 30);
+//! ```
 #![forbid(unsafe_code)]
 
 mod cpu;

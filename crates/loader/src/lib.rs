@@ -4,6 +4,17 @@
 //! the delivery order of a framework's: [`TorchLoader`] deals batches to workers, [`StreamLoader`]
 //! puts them together from samples in a row. Both measure, for every batch, what the consumer waited
 //! for. Nothing here knows about epochs' meaning or result files.
+//!
+//! ```
+//! use feedline_loader::{EpochOrder, SampleSpace, Shuffle};
+//!
+//! let space = SampleSpace { files: 3, per_file: 4 };
+//! let order = EpochOrder::new(space, Shuffle::Samples, 42);
+//! let mut read: Vec<_> = (0..space.len()).map(|place| order.sample(place)).collect();
+//! read.sort_by_key(|sample| (sample.file, sample.index));
+//! read.dedup();
+//! assert_eq!(read.len(), 12, "an epoch reads every sample once");
+//! ```
 #![forbid(unsafe_code)]
 
 mod dealing;

@@ -4,6 +4,20 @@
 //! process holds one rank or several, as threads. [`Team`] is this process's part of the job,
 //! [`Ranks`] what a rank may ask of the others. A rank that fails aborts the job: every other rank
 //! gets [`Aborted`] from the call it is in or from its next one, so nobody waits for the dead.
+//!
+//! ```
+//! use feedline_clock::Clock;
+//! use feedline_ranks::{Ranks as _, Team};
+//!
+//! let clock = Clock::simulated();
+//! clock.scope(|scope| {
+//!     for member in Team::alone(4).members(&clock) {
+//!         let name = format!("rank {}", member.rank());
+//!         // A barrier that tells all ranks the largest value that any of them brought.
+//!         scope.spawn(name, move || assert_eq!(member.max(member.rank().into()), Ok(3))).unwrap();
+//!     }
+//! });
+//! ```
 #![deny(unsafe_code)]
 
 mod geometry;

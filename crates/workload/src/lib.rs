@@ -7,6 +7,21 @@
 //!
 //! Pure: text and numbers in, values and messages out. No file, environment, clock, thread or
 //! global is touched.
+//!
+//! ```
+//! use feedline_workload::{Source, check, compose, resolve};
+//!
+//! let text = "dataset: {num_files_train: 8}\nreader: {batch_sise: 4}\n";
+//! let source = Source { name: "small", origin: "small.yaml", text };
+//! let resolved = resolve(&compose(source, &[], &|_| String::new())?)?;
+//! assert_eq!(resolved.workload.dataset.num_files_train, 8);
+//! assert_eq!(
+//!     resolved.warnings[0].to_string(),
+//!     "small.yaml:2: unknown key `reader.batch_sise`, did you mean `reader.batch_size`?"
+//! );
+//! check(&resolved.workload, 1)?;
+//! # Ok::<(), feedline_workload::WorkloadError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
