@@ -26,8 +26,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use feedline_trace::dialect::Stretch;
-use feedline_trace::{ConvertError, FolderError, Tables, recover};
+use feedline_trace::{Access, FORMATS, FileSlice, Found, Tables, TraceError, TraceFormat, recover};
 
 use crate::analysis::Problem;
 use crate::layer::{Layer, What};
@@ -36,7 +35,7 @@ use crate::row::{Lane, Row};
 use cache::{Entry, Facts, Keeper};
 use folder::{Groups, Known};
 use health::Ward;
-use inputs::{Inputs, Kind};
+use inputs::Inputs;
 use merge::{Budget, Merger};
 use numbering::{Extent, Numbering};
 use ordered::{Crew, ordered};
@@ -107,12 +106,9 @@ impl Watch for Unwatched {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// A folder of ours.
+    /// The trace itself cannot be read.
     #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// A file of another tool.
-    #[error(transparent)]
-    Convert(#[from] ConvertError),
+    Trace(#[from] TraceError),
     /// Nothing was named that holds events.
     #[error("no event in {}", .path.display())]
     Empty {
@@ -131,21 +127,21 @@ pub enum LoadError {
         /// The pattern.
         pattern: PathBuf,
     },
-    /// Traces of different kinds in one call.
+    /// Traces of different formats in one call.
     #[error(
-        "{} is a {first_kind} trace and {} a {second_kind} trace: they cannot be read together",
+        "{} is a {first_format} trace and {} a {second_format} trace: they cannot be read together",
         .first.display(),
         .second.display()
     )]
     Mixed {
         /// The one.
         first: PathBuf,
-        /// Its kind.
-        first_kind: &'static str,
+        /// Its format.
+        first_format: &'static str,
         /// The other.
         second: PathBuf,
-        /// Its kind.
-        second_kind: &'static str,
+        /// Its format.
+        second_format: &'static str,
     },
     /// Files whose times have nothing to do with each other.
     #[error(
@@ -194,7 +190,7 @@ impl Tally for () {
 /// A trace whose rows can be read.
 #[derive(Debug)]
 pub struct Trace {
-    /// `feedline`, `dftracer` or `chrome`.
+    /// The name of its format: `feedline`, `dftracer`, `chrome`.
     pub source: &'static str,
     /// Names, files and processes.
     pub tables: Tables,
@@ -251,23 +247,18 @@ impl Trace {
     }
 
     fn find(inputs: &[PathBuf], options: &Options, watch: &dyn Watch) -> Result<Self, LoadError> {
-        let Inputs { kind, origins, unpacked } = Inputs::find(inputs, &options.scratch())?;
+        let Inputs { found, origins, unpacked } = Inputs::find(inputs, &options.scratch())?;
         let entry = Self::entry(&origins, options);
-        let mut trace = match kind {
-            Kind::Folders(paths) => Self::open_folders(&paths, options, watch)?,
-            Kind::Dftracer(stretches) => {
-                Self::open_others(&stretches, entry, Zero::IsNone, options, watch)?
-            }
-            Kind::Chrome(stretches) => {
-                Self::open_others(&stretches, entry, Zero::IsTime, options, watch)?
-            }
+        let mut trace = match found.format.access {
+            Access::RowGroups => Self::open_folders(&found, options, watch)?,
+            _ => Self::open_others(&found, entry, options, watch)?,
         };
         trace._unpacked = unpacked;
         Ok(trace)
     }
 
     /// Where columns of files are kept; nowhere if nobody wants them to be.
-    fn entry(origins: &[Stretch], options: &Options) -> Option<Entry> {
+    fn entry(origins: &[FileSlice], options: &Options) -> Option<Entry> {
         let folder = options.cache.as_deref()?;
         (!origins.is_empty())
             .then(|| Entry::of(folder, origins, options.cache_bytes).ok())
@@ -275,16 +266,17 @@ impl Trace {
     }
 
     fn open_folders(
-        paths: &[PathBuf],
+        found: &Found<'static>,
         options: &Options,
         watch: &dyn Watch,
     ) -> Result<Self, LoadError> {
         let mut ward = Ward::default();
-        for path in paths {
+        let paths: Vec<PathBuf> = found.files.iter().map(|file| file.path.clone()).collect();
+        for path in &paths {
             ward.recovered(&recover(path)?);
         }
         let mut tables = Tables::default();
-        let groups = Groups::open(paths, &mut tables)?;
+        let groups = Groups::open(&paths, &mut tables)?;
         let surveyed = folder::survey(&groups, options, watch)?;
         ward.processes(&tables);
         let mut numbering = surveyed.numbering;
@@ -301,15 +293,14 @@ impl Trace {
         let checks_times = is_odd || numbering.summaries[0] > 0;
         let events = numbering.events;
         let rows = Rows::Groups(groups, known);
-        let trace = Self::of("feedline", tables, numbering, events, rows, ward, options);
+        let trace = Self::of(found.format, tables, numbering, events, rows, ward, options);
         Ok(Self { checks_times, ..trace })
     }
 
     /// Reads files of another tool, or what was kept of them the last time.
     fn open_others(
-        stretches: &[Stretch],
+        found: &Found<'static>,
         entry: Option<Entry>,
-        zero: Zero,
         options: &Options,
         watch: &dyn Watch,
     ) -> Result<Self, LoadError> {
@@ -318,23 +309,33 @@ impl Trace {
         }
         let mut tables = Tables::default();
         let mut ward = Ward::default();
-        let mut stock = Stock::new(options.budget(), zero, entry.and_then(Keeper::new));
-        let (source, records) = match zero {
-            Zero::IsNone => {
-                let found = dftracer::read(stretches, options, &mut tables, watch, &mut stock)?;
-                ward.intake(&found.intake);
-                ward.unended(&tables, &found.unended);
-                ward.units(&found.units_ns);
-                ward.clocks(&stock.numbering, &tables);
-                ("dftracer", Some(found.intake.records))
-            }
-            Zero::IsTime => {
-                let found = chrome::read(stretches, &mut tables, watch, &mut stock)?;
-                ward.intake(&found.intake);
-                ward.unanchored(found.unanchored);
-                ("chrome", None)
-            }
+        let slices = &found.files;
+        let zero = match found.format.access {
+            Access::Lines => Zero::IsNone,
+            _ => Zero::IsTime,
         };
+        let mut stock = Stock::new(options.budget(), zero, entry.and_then(Keeper::new));
+        let mut records = None;
+        match found.format.access {
+            Access::Lines => {
+                let met = dftracer::read(slices, options, &mut tables, watch, &mut stock)?;
+                ward.intake(&met.intake);
+                ward.unended(&tables, &met.unended);
+                ward.units(&met.units_ns);
+                ward.clocks(&stock.numbering, &tables);
+                records = Some(met.intake.records);
+            }
+            Access::ClockedFiles => {
+                let met = chrome::read(slices, &mut tables, watch, &mut stock)?;
+                ward.intake(&met.intake);
+                ward.unanchored(met.unanchored);
+            }
+            Access::Stream | Access::RowGroups => {
+                let mut source = found.open()?;
+                stock.read(&mut *source, &mut tables, watch)?;
+                ward.intake(source.intake());
+            }
+        }
         ward.processes(&tables);
         ward.rows(&stock.numbering, stock.zero_times, stock.too_long);
         ward.impossible(stock.impossible);
@@ -343,7 +344,7 @@ impl Trace {
         let events = records.unwrap_or(numbering.events);
         let peak_bytes = shelf.peak_bytes();
         let rows = Rows::Shelf(shelf);
-        let trace = Self::of(source, tables, numbering, events, rows, ward, options);
+        let trace = Self::of(found.format, tables, numbering, events, rows, ward, options);
         trace.peak_bytes.store(peak_bytes, Ordering::Relaxed);
         if let Some(keeper) = keeper {
             keeper.finish(&trace.tables, trace.facts());
@@ -352,7 +353,7 @@ impl Trace {
     }
 
     fn of(
-        source: &'static str,
+        format: &'static TraceFormat,
         mut tables: Tables,
         numbering: Numbering,
         events: u64,
@@ -372,7 +373,7 @@ impl Trace {
             tables.name_row(&what.name);
         }
         Self {
-            source,
+            source: format.name,
             tables,
             lanes,
             whats,
@@ -405,6 +406,7 @@ impl Trace {
     /// What was kept of files that were read before. What is damaged is removed.
     fn kept(entry: &Entry, options: &Options) -> Option<Self> {
         let facts = entry.facts()?;
+        let format = FORMATS.iter().find(|format| format.name == facts.source)?;
         let mut tables = Tables::default();
         let whole = Groups::open(&[entry.path()], &mut tables).and_then(|groups| {
             groups.verify()?;
@@ -422,7 +424,7 @@ impl Trace {
             tables.name_row(&what.name);
         }
         Some(Self {
-            source: if facts.source == "chrome" { "chrome" } else { "dftracer" },
+            source: format.name,
             tables,
             lanes,
             layers: whats.iter().map(|what| what.layer).collect(),
@@ -517,7 +519,7 @@ impl Trace {
                 tally.add(&rows);
                 Ok(rows)
             },
-            &mut |rows: Result<Vec<Row>, FolderError>| {
+            &mut |rows: Result<Vec<Row>, TraceError>| {
                 merger.add(rows?)?;
                 turn += 1;
                 match turns.get(turn) {

@@ -33,36 +33,7 @@ pub struct Row {
     /// The error of the call, 0 if there was none.
     pub errno: u16,
     /// What kind of event it was.
-    pub kind: RowKind,
-}
-
-/// [`Kind`], with a default and small.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum RowKind {
-    /// A call of the C library.
-    #[default]
-    Call,
-    /// Something that the program did, as it says itself.
-    Span,
-    /// A number at a moment.
-    Counter,
-    /// Many calls of one kind in one.
-    Summary,
-    /// A moment.
-    Instant,
-}
-
-impl From<Kind> for RowKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Call => Self::Call,
-            Kind::Span => Self::Span,
-            Kind::Counter => Self::Counter,
-            Kind::Summary => Self::Summary,
-            Kind::Instant => Self::Instant,
-        }
-    }
+    pub kind: Kind,
 }
 
 impl Row {

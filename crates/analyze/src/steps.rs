@@ -30,9 +30,11 @@ mod tests;
 mod unit_model;
 mod window;
 
+use feedline_trace::Kind;
+
 use crate::layer::{Cause, Layer, What};
 use crate::roster::Roster;
-use crate::row::{Lane, NONE, Row, RowKind};
+use crate::row::{Lane, NONE, Row};
 
 pub use items::Parts;
 pub use record::{
@@ -79,7 +81,7 @@ impl Steps {
     #[inline]
     pub fn row(&mut self, row: &Row) {
         let sort = self.sorts[row.what as usize];
-        if sort.layer == Layer::Meta || !matches!(row.kind, RowKind::Call | RowKind::Span) {
+        if sort.layer == Layer::Meta || !matches!(row.kind, Kind::Call | Kind::Span) {
             return;
         }
         let (unit, slot) = self.places[row.lane as usize];

@@ -2,6 +2,8 @@
 
 use feedline_recorder::Class;
 
+use feedline_trace::Kind;
+
 use crate::access::{Pattern, Places};
 use crate::analysis::Strip;
 use crate::cover::{Backdrop, Cover};
@@ -9,7 +11,7 @@ use crate::lanes::Lanes;
 use crate::layer::{LAYERS, Layer};
 use crate::load::Trace;
 use crate::roster::{Role, Roster};
-use crate::row::{NONE, Row, RowKind};
+use crate::row::{NONE, Row};
 use crate::saturating::grow;
 use crate::tally::{Deed, Frame};
 
@@ -132,21 +134,21 @@ impl<'a> Sweep<'a> {
 
     #[inline]
     fn row(&mut self, row: &Row) {
-        if matches!(row.kind, RowKind::Counter | RowKind::Instant) {
+        if matches!(row.kind, Kind::Counter | Kind::Instant) {
             return;
         }
         let layer = self.frame.layers[row.what as usize];
         if layer == Layer::Meta {
             return;
         }
-        if row.kind != RowKind::Summary {
+        if row.kind != Kind::Summary {
             self.enter(row);
         }
         self.cover(row, layer);
         if let Some(deed) = self.frame.deeds[row.what as usize] {
             match deed {
-                Deed::Read if row.kind != RowKind::Summary => self.reads.take(row),
-                Deed::Write if row.kind != RowKind::Summary => self.writes.take(row),
+                Deed::Read if row.kind != Kind::Summary => self.reads.take(row),
+                Deed::Write if row.kind != Kind::Summary => self.writes.take(row),
                 _ if self.is_close[row.what as usize] => {
                     self.reads.close(row.lane, row.file);
                     self.writes.close(row.lane, row.file);

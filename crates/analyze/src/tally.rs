@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use feedline_recorder::Class;
 
+use feedline_trace::Kind;
+
 use crate::histogram::Spread;
 use crate::layer::{Layer, What};
 use crate::load::{Tally, Trace};
 use crate::roster::Roster;
-use crate::row::{NONE, Row, RowKind};
+use crate::row::{NONE, Row};
 use crate::saturating::grow;
 
 /// The most buckets of a timeline.
@@ -243,7 +245,7 @@ impl Moment {
 #[inline]
 fn calls_of(row: &Row) -> (u64, u64) {
     match row.kind {
-        RowKind::Summary => (u64::from(row.count), row.offset.max(0).cast_unsigned()),
+        Kind::Summary => (u64::from(row.count), row.offset.max(0).cast_unsigned()),
         _ => (1, row.duration_ns()),
     }
 }
@@ -347,7 +349,7 @@ impl<'a> Counts<'a> {
     fn take(&mut self, row: &Row) {
         let what = row.what as usize;
         let layer = self.frame.layers[what];
-        if row.kind == RowKind::Counter {
+        if row.kind == Kind::Counter {
             return self.counter(row);
         }
         let (calls, ns) = calls_of(row);
@@ -481,7 +483,7 @@ impl<'a> Counts<'a> {
             Deed::Read => {
                 grow(&mut file.reads, calls);
                 grow(&mut file.bytes_read, row.bytes);
-                if row.kind != RowKind::Summary && row.offset >= 0 {
+                if row.kind != Kind::Summary && row.offset >= 0 {
                     let end = row.offset.cast_unsigned().saturating_add(row.bytes);
                     file.extent_read = file.extent_read.max(end);
                 }

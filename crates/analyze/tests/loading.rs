@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use feedline_analyze::Row;
 use feedline_analyze::load::{LoadError, Options, Trace, Unwatched};
-use feedline_analyze::row::{NONE, RowKind};
+use feedline_analyze::row::NONE;
 use feedline_trace::{Batch, Event, FolderWriter, Kind, Process, Sink as _, Tables};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -48,7 +48,7 @@ fn every_dialect_gives_the_same_row() {
         for threads in [1, 2] {
             let trace = open(&path, &options(threads, 1 << 20));
             let (all, _) = rows(&trace);
-            let calls: Vec<&Row> = all.iter().filter(|row| row.kind == RowKind::Call).collect();
+            let calls: Vec<&Row> = all.iter().filter(|row| row.kind == Kind::Call).collect();
             let expected = Row {
                 start_ns: 1_700_000_000_000_001_000,
                 end_ns: 1_700_000_000_000_010_000,
@@ -61,7 +61,7 @@ fn every_dialect_gives_the_same_row() {
                 step: NONE,
                 count: 1,
                 errno: 0,
-                kind: RowKind::Call,
+                kind: Kind::Call,
             };
             assert_eq!(calls, [&expected], "{dialect}");
             let lane = &trace.lanes[expected.lane as usize];
@@ -90,7 +90,7 @@ fn units_are_those_that_the_file_names_even_late() {
             let (all, _) = rows(&trace);
             let found: Vec<(i64, i64)> = all
                 .iter()
-                .filter(|row| row.kind == RowKind::Call)
+                .filter(|row| row.kind == Kind::Call)
                 .map(|row| (row.start_ns, row.end_ns))
                 .collect();
             let (ts, ns) = (ts.cast_signed(), ns.cast_signed());
@@ -237,7 +237,7 @@ fn what_is_wrong_is_counted_and_named() {
     // A start, three calls, of which one has no time and one no end, and a summary.
     assert_eq!(trace.events, 5);
     let (all, _) = rows(&trace);
-    let summary = all.iter().find(|row| row.kind == RowKind::Summary).unwrap();
+    let summary = all.iter().find(|row| row.kind == Kind::Summary).unwrap();
     assert_eq!((summary.count, summary.offset, summary.bytes), (812, 9_021_000, 100));
     let extent = (1_800_000_000_000_100_000, 1_800_000_000_009_521_000);
     assert_eq!((trace.start_ns, trace.end_ns), extent);
@@ -310,7 +310,7 @@ fn expected_row(event: &Event) -> Row {
         step: NONE,
         count: 1,
         errno: event.errno,
-        kind: event.kind.into(),
+        kind: event.kind,
     }
 }
 
@@ -555,7 +555,7 @@ fn what_cannot_be_read_is_named() {
     assert!(matches!(error(&["*.none"]), LoadError::NoMatch { .. }));
     assert!(matches!(error(&["t.json"]), LoadError::Empty { .. }));
     for (name, text) in [
-        ("t.txt", "is no trace that is known: it begins with \"hello\""),
+        ("t.txt", "(starts with \"hello\")"),
         ("missing", "cannot read"),
         ("empty", "no trace in"),
         ("bad.tar", "is no whole archive"),

@@ -12,7 +12,7 @@ use feedline_analyze::analysis::{Access, Analysis, Distribution, FileUse};
 use feedline_analyze::load::Unwatched;
 use feedline_analyze::partial::{Partial, Shard};
 use feedline_analyze::{Layer, Settings, partial_of};
-use feedline_trace::dialect::TimeUnit;
+use feedline_trace::dftracer::TimeUnit;
 use world::{Deed, Known, RANKS, World};
 
 const SEEDS: u64 = 4;

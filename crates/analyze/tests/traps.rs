@@ -151,7 +151,7 @@ fn trap_04_equal_numbers_on_two_machines_are_two_processes() {
     let dir = tempfile::tempdir().unwrap();
     draft.write_folder(&dir.path().join("own"));
     fs::create_dir(dir.path().join("other")).unwrap();
-    let unit = feedline_trace::dialect::TimeUnit::Microseconds;
+    let unit = feedline_trace::dftracer::TimeUnit::Microseconds;
     draft.write_dftracer(&dir.path().join("other/run.pfw"), unit);
     for name in ["own", "other"] {
         let analysis = analysis_of(&dir.path().join(name));

@@ -5,7 +5,7 @@ use std::io;
 use feedline_bench::{BenchError, CalibrationError, Dialect};
 use feedline_ranks::TooFewRanks;
 use feedline_store::SpecError;
-use feedline_trace::FolderError;
+use feedline_trace::TraceError;
 use feedline_workload::WorkloadError;
 
 /// Why a run did not take place, or did not finish. Every variant names the user's own object.
@@ -98,7 +98,7 @@ pub enum EngineError {
     },
     /// Draining the recording failed.
     #[error("the trace cannot be written")]
-    TraceNotWritten(#[source] FolderError),
+    TraceNotWritten(#[source] TraceError),
     /// More processes than ranks.
     #[error(transparent)]
     Team(TooFewRanks),

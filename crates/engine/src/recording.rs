@@ -12,7 +12,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
 use feedline_recorder::{Config, Ending, Text, is_counter_trusted, name_thread, recorder};
-use feedline_trace::{DrainReport, Drainer, FolderError};
+use feedline_trace::{DrainReport, Drainer, TraceError};
 
 use crate::error::EngineError;
 
@@ -82,7 +82,7 @@ const ERROR_STATUS: i32 = 2;
 struct Recording {
     /// Dropped to end the draining.
     going_on: Sender<()>,
-    draining: JoinHandle<Result<DrainReport, FolderError>>,
+    draining: JoinHandle<Result<DrainReport, TraceError>>,
 }
 
 impl Recording {

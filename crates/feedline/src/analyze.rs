@@ -11,7 +11,7 @@ use feedline_analyze::load::{self, LoadError};
 use feedline_analyze::partial::{Partial, Shard};
 use feedline_analyze::{Analysis, Settings, tables};
 use feedline_report::export;
-use feedline_trace::ConvertError;
+use feedline_trace::{FORMATS, TraceError, readable};
 
 use crate::args::{AnalyzeArgs, DiffArgs, ExportFormat, MergeArgs, OutputArgs, ReadArgs};
 use crate::reading::Reading;
@@ -303,19 +303,19 @@ fn shard(text: &str) -> anyhow::Result<Shard> {
     )
 }
 
-/// An error with something to do about it.
+/// Adds a hint where there is something to do about an error.
 fn explained(error: LoadError) -> anyhow::Error {
     let hint = match &error {
-        LoadError::Convert(ConvertError::Unknown { .. } | ConvertError::Empty { .. })
+        LoadError::Trace(TraceError::Unknown { .. } | TraceError::Empty { .. })
         | LoadError::NoTrace { .. } => {
-            "traces that can be read: folders of `feedline trace` and `feedline run --trace`, \
-             DFTracer's .pfw and .pfw.gz, Chrome's JSON, tar files of these"
+            format!("readable traces: {}; tar archives of these", readable(FORMATS))
         }
-        LoadError::Convert(ConvertError::Perfetto { .. }) => {
-            "analyze the trace that it was made of"
+        LoadError::Trace(TraceError::WriteOnly { .. }) => {
+            "analyze the trace it was converted from".to_owned()
         }
         LoadError::Empty { .. } => {
-            "was the program traced? `feedline trace -- CMD` says what it saw"
+            "was the program traced? the report of `feedline trace -- CMD` shows what was recorded"
+                .to_owned()
         }
         _ => return error.into(),
     };

@@ -3,8 +3,11 @@
 mod analysis;
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use feedline_trace::{FORMATS, TraceFormat, readable};
 
 pub(crate) use analysis::{
     AnalyzeArgs, DiffArgs, ExportFormat, MergeArgs, OutputArgs, ReadArgs, SqlArgs,
@@ -41,7 +44,7 @@ pub(crate) enum Command {
     Calibrate(CalibrateArgs),
     /// Say which rank of a model would save what: files, bytes, memory. Nothing is written
     PlanCheckpoint(PlanCheckpointArgs),
-    /// Turn a trace into another format: DFTracer, Chrome's JSON, Perfetto
+    /// Convert a trace to another format: DFTracer, Chrome JSON, Perfetto
     Convert(ConvertArgs),
     /// List the shipped workloads, or print one
     Workloads {
@@ -359,77 +362,75 @@ pub(crate) struct VerifyArgs {
     pub(crate) json: bool,
 }
 
-const CONVERT_EXAMPLES: &str = "\
+static CONVERT_NOTES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "\
 Examples:
   feedline convert trace-dir job.pftrace                 for https://ui.perfetto.dev
   feedline convert trace-dir first.pftrace --window ..30 --ranks 0-3
-  feedline convert logs/ job.json.gz                     a folder of DFTracer's .pfw.gz files
+  feedline convert logs/ job.json.gz                     a folder of DFTracer .pfw.gz files
   feedline convert job.json out/job.pfw.gz --time-unit ns
 
-What IN is, is found out from its content. Reads Feedline's trace folders, DFTracer's files of all
-versions and Chrome's JSON; Perfetto's own format is written and not read. DFTracer's files are
-one a process, NAME-HASH-app.pfw.gz for OUT = NAME.pfw.gz.
+Detects the format of IN from its content. Reads {}.
+DFTracer traces have one file per process: NAME-HASH-app.pfw.gz for OUT = NAME.pfw.gz.
 
-Lines that cannot be read are counted, the first are named, and the rest is converted.
+Lines that cannot be parsed are counted and skipped; the first few are listed.
 
-Exit codes: 0 converted, 2 error.";
+Exit codes: 0 converted, 2 error.",
+        readable(FORMATS)
+    )
+});
 
-/// A format that can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TraceFormat {
-    /// DFTracer's lines as of 2.1.1: *.pfw, *.pfw.gz
-    Dftracer,
-    /// DFTracer's lines with letters and brackets, as before 2.1.1
-    DftracerLegacy,
-    /// Chrome's JSON: *.json, *.json.gz
-    Chrome,
-    /// Perfetto's protobuf: *.pftrace, *.perfetto-trace
-    Perfetto,
-    /// A trace folder of Feedline: no suffix
-    Feedline,
+/// The formats that can be written, by name.
+fn writable_format() -> impl TypedValueParser<Value = &'static TraceFormat> {
+    let writable = || FORMATS.iter().filter(|format| format.create.is_some());
+    let values = writable().map(|format| PossibleValue::new(format.name).help(format.about));
+    PossibleValuesParser::new(values).map(move |name| {
+        writable().find(|format| format.name == name).expect("one of the values above")
+    })
 }
 
-/// The unit of times in DFTracer's files.
+/// The unit of timestamps in DFTracer files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TraceUnit {
-    /// Microseconds, what DFTracer's tools expect
+    /// Microseconds, as DFTracer's tools expect
     #[default]
     Us,
-    /// Nanoseconds; nothing is rounded
+    /// Nanoseconds, without rounding
     Ns,
 }
 
 /// Arguments of `feedline convert`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = CONVERT_EXAMPLES)]
+#[command(after_help = CONVERT_NOTES.as_str())]
 pub(crate) struct ConvertArgs {
-    /// The trace: a file, or a folder
+    /// Trace file or folder
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
-    /// Where it goes; the suffix says in which format
+    /// Output path; its suffix selects the format
     #[arg(value_name = "OUT")]
     pub(crate) output: PathBuf,
-    /// The format, whatever the suffix [default: by the suffix of OUT]
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) to: Option<TraceFormat>,
-    /// Replace what is there
+    /// Output format [default: from the suffix of OUT]
+    #[arg(long, value_name = "FORMAT", value_parser = writable_format())]
+    pub(crate) to: Option<&'static TraceFormat>,
+    /// Replace an existing OUT
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// DFTracer: the unit of times [default: us]
+    /// DFTracer: unit of timestamps [default: us]
     #[arg(long, value_name = "UNIT")]
     pub(crate) time_unit: Option<TraceUnit>,
-    /// Perfetto: slices at most; the shortest calls are merged, a run of them into one slice
+    /// Perfetto: maximum number of slices; beyond that, runs of the shortest calls are merged
     /// [default: 2000000]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u64).range(1_000..))]
     pub(crate) max_events: Option<u64>,
-    /// Perfetto: only this part, in seconds from the beginning of the trace: 2.5..10, ..30, 60..
+    /// Perfetto: export only this part, in seconds from the start of the trace: 2.5..10, ..30, 60..
     #[arg(long, value_name = "START..END", allow_hyphen_values = true)]
     pub(crate) window: Option<feedline_trace::perfetto::Window>,
-    /// Perfetto: no slices for what is shorter, e.g. 100us; the counters count it
+    /// Perfetto: omit slices shorter than this, e.g. 100us; counters still include them
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) min_duration: Option<String>,
-    /// Perfetto: only these ranks: 0,2,8-15
+    /// Perfetto: export only these ranks: 0,2,8-15
     #[arg(long, value_name = "RANKS", allow_hyphen_values = true)]
     pub(crate) ranks: Option<feedline_trace::perfetto::Ranks>,
 }

@@ -6,25 +6,26 @@ use std::path::{Path, PathBuf};
 use feedline_analyze::Analysis;
 use feedline_analyze::analysis::Step;
 use feedline_analyze::layer::Cause;
-use feedline_trace::perfetto::{self, View};
-use feedline_trace::{Batch, Event, Found, Kind, Process, Source, Tables, recognise};
+use feedline_trace::perfetto::{PerfettoExport, View};
+use feedline_trace::{
+    Batch, Event, Found, Intake, Kind, Process, Source, Tables, TraceError, convert, recognize,
+};
 
-use crate::convert::Input;
 use crate::failure;
 
 /// What the rows are called.
 const HOST: &str = "feedline";
 
 /// Says, before anything is read, whether a Perfetto trace can be made of it.
-pub(crate) fn check(inputs: &[PathBuf]) -> anyhow::Result<Found> {
+pub(crate) fn check(inputs: &[PathBuf]) -> anyhow::Result<Found<'static>> {
     let found = match inputs {
-        [input] => recognise(input).ok(),
+        [input] => recognize(input).ok(),
         _ => None,
     };
     found.ok_or_else(|| {
         failure::hinted(
-            "--perfetto needs one trace folder, file, or folder of files",
-            "name one without a pattern and unpacked, or leave --perfetto out",
+            "--perfetto needs exactly one trace: a folder, a file, or a folder of files",
+            "name one trace, unpacked and without a glob pattern, or drop --perfetto",
         )
     })
 }
@@ -33,24 +34,22 @@ pub(crate) fn check(inputs: &[PathBuf]) -> anyhow::Result<Found> {
 pub(crate) fn export(inputs: &[PathBuf], analysis: &Analysis, path: &Path) -> anyhow::Result<()> {
     let found = check(inputs)?;
     crate::analyze::make_folder(path)?;
-    let open = || -> anyhow::Result<Lanes<'_>> {
-        Ok(Lanes { input: Input::open(&found)?, analysis, is_done: false })
+    let open = || -> Result<Box<dyn Source + '_>, TraceError> {
+        Ok(Box::new(Lanes { input: found.open()?, analysis, is_done: false }))
     };
-    perfetto::export::<_, anyhow::Error>(open, path, View::default())?;
+    convert(open, &mut PerfettoExport::new(path, View::default()))?;
     Ok(())
 }
 
 /// The events of a trace, and after them what the analysis found.
 struct Lanes<'a> {
-    input: Input,
+    input: Box<dyn Source>,
     analysis: &'a Analysis,
     is_done: bool,
 }
 
 impl Source for Lanes<'_> {
-    type Error = anyhow::Error;
-
-    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> anyhow::Result<bool> {
+    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
         if self.input.next_batch(tables, batch)? {
             return Ok(true);
         }
@@ -60,6 +59,10 @@ impl Source for Lanes<'_> {
         }
         self.stalls(tables, batch);
         Ok(!batch.events.is_empty())
+    }
+
+    fn intake(&self) -> &Intake {
+        self.input.intake()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use feedline_trace::{ConvertError, FolderError};
+use feedline_trace::{FORMATS, TraceError, readable};
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -154,12 +154,9 @@ pub enum SqlError {
         /// Why.
         source: std::io::Error,
     },
-    /// What was named is no trace.
+    /// The trace cannot be read.
     #[error("{}", chain(.0))]
-    Trace(#[from] ConvertError),
-    /// The trace's folder is damaged, or of a later version.
-    #[error("{}", chain(.0))]
-    Folder(#[from] FolderError),
+    Trace(#[from] TraceError),
 }
 
 impl SqlError {
@@ -200,10 +197,9 @@ impl SqlError {
             ),
             Self::Companion { hint, .. } | Self::Cluster { hint, .. } => hint.clone(),
             Self::Exists { .. } => Some("add --overwrite to replace it".to_owned()),
-            Self::Trace(ConvertError::Unknown { .. }) => Some(
-                "traces: folders of Feedline, DFTracer's .pfw and .pfw.gz, Chrome's JSON"
-                    .to_owned(),
-            ),
+            Self::Trace(TraceError::Unknown { .. }) => {
+                Some(format!("readable traces: {}", readable(FORMATS)))
+            }
             _ => None,
         }
     }

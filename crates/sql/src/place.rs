@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use feedline_trace::{Folder, Found, recognise, recover};
+use feedline_trace::{Files, Folder, recognize, recover};
 use tempfile::TempDir;
 
 use crate::companion::Companion;
@@ -23,12 +23,12 @@ impl Place {
         companion: &Companion,
         say: fn(&str),
     ) -> Result<Self, SqlError> {
-        if let Found::Folder(folder) = recognise(trace)? {
-            for line in recovered(&folder)? {
+        if recognize(trace)?.format.files == Files::Folder {
+            for line in recovered(trace)? {
                 say(&line);
             }
-            Folder::open(&folder)?;
-            return Ok(Self { folder: absolute(&folder)?, _scratch: None });
+            Folder::open(trace)?;
+            return Ok(Self { folder: absolute(trace)?, _scratch: None });
         }
         let scratch = scratch()?;
         let folder = scratch.path().join("trace");

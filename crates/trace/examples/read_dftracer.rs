@@ -5,7 +5,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 
-use feedline_trace::dialect::{Chunk, DftracerSource, Wanted};
+use feedline_trace::dftracer::{Chunk, DftracerSource, Wanted};
 use feedline_trace::{Batch, Source as _, Tables};
 use flate2::read::MultiGzDecoder;
 

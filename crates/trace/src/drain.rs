@@ -31,10 +31,10 @@ use self::journal::Journal;
 use self::processes::Processes;
 use crate::alive;
 use crate::clocks::Clocks;
+use crate::error::TraceError;
 use crate::event::Batch;
 use crate::folder::{
-    At as _, Claim, EVENTS, FILE_EVENTS, FolderError, FolderWriter, SEGMENTS_KEY, TableReader,
-    parts,
+    At as _, Claim, EVENTS, FILE_EVENTS, FolderWriter, SEGMENTS_KEY, TableReader, parts,
 };
 use crate::process::Process;
 use crate::tables::Tables;
@@ -144,7 +144,7 @@ pub struct Drainer {
 impl Drainer {
     /// Begins a part of the trace in `dir`, from what processes record in `memory`, a folder of their
     /// own in a file system in memory, and in [`Self::overflow`], when that is full. Both are made.
-    pub fn start(dir: &Path, memory: &Path) -> Result<Self, FolderError> {
+    pub fn start(dir: &Path, memory: &Path) -> Result<Self, TraceError> {
         let writer = FolderWriter::create(dir)?;
         let overflow = dir.join(SEGMENTS).join(&writer.claim.facts.name);
         let folders = vec![memory.to_owned(), overflow.clone()];
@@ -194,7 +194,7 @@ impl Drainer {
     }
 
     /// Goes on where a drainer that is gone stopped.
-    pub(crate) fn resume(dir: &Path, claim: Claim) -> Result<Self, FolderError> {
+    pub(crate) fn resume(dir: &Path, claim: Claim) -> Result<Self, TraceError> {
         let folders = claim.facts.folders.clone();
         let notes = dir.join(SEGMENTS).join(&claim.facts.name);
         let (writer, tables) = FolderWriter::resume(dir, claim)?;
@@ -249,7 +249,7 @@ impl Drainer {
     }
 
     /// Processes that are running now.
-    pub fn running(&mut self) -> Result<usize, FolderError> {
+    pub fn running(&mut self) -> Result<usize, TraceError> {
         self.look_at_folders()?;
         self.processes.look_after(true);
         Ok(self.processes.alive())
@@ -257,7 +257,7 @@ impl Drainer {
 
     /// Looks what is new, takes what is full, and writes a file if that is enough for one. To be called
     /// again after [`pause`](Self::pause).
-    pub fn round(&mut self) -> Result<(), FolderError> {
+    pub fn round(&mut self) -> Result<(), TraceError> {
         let known = self.segments.len();
         self.look_if_due()?;
         let is_busy = self.relieve() || self.segments.len() > known;
@@ -277,7 +277,7 @@ impl Drainer {
 
     /// Looks at folders, clocks and processes: in most rounds of a few processes, less often if there are
     /// so many that it takes its time.
-    fn look_if_due(&mut self) -> Result<(), FolderError> {
+    fn look_if_due(&mut self) -> Result<(), TraceError> {
         let start = Instant::now();
         let is_early = self.look.is_some_and(|(last, took)| {
             start.duration_since(last) < (took * LOOKING_SHARE).min(LONGEST_PAUSE)
@@ -293,7 +293,7 @@ impl Drainer {
     }
 
     /// Takes everything that is there, writes what is not written, and tidies up.
-    pub fn finish(mut self) -> Result<DrainReport, FolderError> {
+    pub fn finish(mut self) -> Result<DrainReport, TraceError> {
         self.drain_all()?;
         self.processes.add_untraced(&mut self.tables);
         self.add_expected();
@@ -309,7 +309,7 @@ impl Drainer {
 
     /// Takes everything that may be taken: once more for what processes left that ended while the
     /// folders were looked at.
-    fn drain_all(&mut self) -> Result<(), FolderError> {
+    fn drain_all(&mut self) -> Result<(), TraceError> {
         for _ in 0..2 {
             self.processes.look_after(true);
             self.look_at_folders()?;
@@ -364,7 +364,7 @@ impl Drainer {
     }
 
     /// Opens files that were not seen before.
-    fn look_at_folders(&mut self) -> Result<(), FolderError> {
+    fn look_at_folders(&mut self) -> Result<(), TraceError> {
         self.processes.settle();
         let (mut processes, mut segments) = (Vec::new(), Vec::new());
         for folder in &self.folders {
@@ -398,7 +398,7 @@ impl Drainer {
     }
 
     /// In the order of their starts, which is that of rows.
-    fn open_processes(&mut self, found: Vec<(String, PathBuf)>) -> Result<(), FolderError> {
+    fn open_processes(&mut self, found: Vec<(String, PathBuf)>) -> Result<(), TraceError> {
         let mut opened = Vec::new();
         for (name, path) in found {
             match ProcessFile::open(&path) {
@@ -430,13 +430,13 @@ impl Drainer {
         name: String,
         path: PathBuf,
         error: ReadError,
-    ) -> Result<(), FolderError> {
+    ) -> Result<(), TraceError> {
         match error {
             // Its writer is at it; or it is gone by now, which is as well.
             ReadError::Unfinished => {}
             ReadError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             error @ ReadError::OtherBuild => {
-                return Err(FolderError::Recording { path, source: error });
+                return Err(TraceError::Recording { path, source: error });
             }
             error => {
                 self.problems.push(format!("{}: {error}", path.display()));
@@ -523,7 +523,7 @@ impl Drainer {
 
     /// Writes pending segments, the oldest first, in full files; at the end what is left, too. Then, or
     /// before, what is known about processes.
-    fn commit(&mut self, extent: Extent) -> Result<(), FolderError> {
+    fn commit(&mut self, extent: Extent) -> Result<(), TraceError> {
         let mut pending: Vec<(u64, String)> = Vec::new();
         for (name, tracked) in self.segments.iter().filter(|(_, tracked)| tracked.is_pending) {
             pending.push((tracked.file.pairs().0.ticks, name.clone()));
@@ -567,7 +567,7 @@ impl Drainer {
 
     /// Sees texts in all segments, also in those that are being written: an event in a segment that was
     /// taken may use a text in one that was not, but the text was there before.
-    fn look_at_texts(&mut self) -> Result<(), FolderError> {
+    fn look_at_texts(&mut self) -> Result<(), TraceError> {
         self.look_at_folders()?;
         for tracked in self.segments.values_mut().filter(|tracked| !tracked.is_pending) {
             if let Some(index) = self.processes.index(tracked.file.process()) {
@@ -579,11 +579,7 @@ impl Drainer {
         Ok(())
     }
 
-    fn commit_some(
-        &mut self,
-        pending: &[(u64, String)],
-        extent: Extent,
-    ) -> Result<(), FolderError> {
+    fn commit_some(&mut self, pending: &[(u64, String)], extent: Extent) -> Result<(), TraceError> {
         let mut list = String::new();
         let mut ordered: Vec<(Order, &str)> = Vec::new();
         for (_, name) in pending {
@@ -612,7 +608,7 @@ impl Drainer {
         Ok(())
     }
 
-    fn write_segment(&mut self, name: &str) -> Result<(), FolderError> {
+    fn write_segment(&mut self, name: &str) -> Result<(), TraceError> {
         let Some(tracked) = self.segments.get(name) else { return Ok(()) };
         let file = &tracked.file;
         let Some(index) = self.processes.index(file.process()) else { return Ok(()) };

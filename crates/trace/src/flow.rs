@@ -1,41 +1,76 @@
 //! The two ends of every conversion.
 
+use std::path::PathBuf;
+
+use crate::error::TraceError;
 use crate::event::Batch;
+use crate::intake::Intake;
 use crate::tables::Tables;
 
-/// Where events come from.
+/// A trace that is read from its beginning to its end.
 pub trait Source {
-    /// Why they do not come.
-    type Error;
-
     /// Puts the next events into `batch`, which it empties first, and what they refer to into `tables`.
     /// False, with an empty batch, when there are no more. Batches are bounded: some ten thousand events.
-    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, Self::Error>;
+    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError>;
+
+    /// What reading has met so far; complete after the last batch.
+    fn intake(&self) -> &Intake;
 }
 
-/// Where events go.
+/// A trace that is being written.
 pub trait Sink {
-    /// Why they do not go.
-    type Error;
-
     /// Takes events.
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), Self::Error>;
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError>;
 
-    /// Takes what is known at the end. Nothing has its name before this.
-    fn finish(&mut self, tables: &Tables) -> Result<(), Self::Error>;
+    /// Takes what is known after the last event. No output file gets its final name before this.
+    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError>;
+
+    /// After [`finish`](Self::finish): false if all events must come once more, from the first one on.
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    /// After the last [`finish`](Self::finish): what was written.
+    fn output(&self) -> Output;
 }
 
-/// Moves all events of a trace.
-pub fn pour<S, K, E>(source: &mut S, sink: &mut K) -> Result<(), E>
-where
-    S: Source,
-    K: Sink,
-    E: From<S::Error> + From<K::Error>,
-{
+/// What a sink has written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The files, or the folder, that now have their final names.
+    pub paths: Vec<PathBuf>,
+    /// For formats that merge events: what became of them.
+    pub slices: Option<Slices>,
+}
+
+/// Slices of a timeline, which may stand for several events each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slices {
+    /// Slices in the file.
+    pub slices: u64,
+    /// Events that were merged into some of them.
+    pub merged: u64,
+}
+
+/// Copies all events once.
+pub fn copy_events(source: &mut dyn Source, sink: &mut dyn Sink) -> Result<(), TraceError> {
     let (mut tables, mut batch) = (Tables::default(), Batch::default());
     while source.next_batch(&mut tables, &mut batch)? {
         sink.write(&tables, &batch)?;
     }
-    sink.finish(&tables)?;
-    Ok(())
+    sink.finish(&tables)
+}
+
+/// Copies all events as often as the sink needs them. `open` opens the trace from its beginning.
+pub fn convert<'s>(
+    mut open: impl FnMut() -> Result<Box<dyn Source + 's>, TraceError>,
+    sink: &mut dyn Sink,
+) -> Result<Intake, TraceError> {
+    loop {
+        let mut source = open()?;
+        copy_events(&mut *source, sink)?;
+        if sink.is_complete() {
+            return Ok(source.intake().clone());
+        }
+    }
 }

@@ -8,7 +8,9 @@
 mod alive;
 mod clocks;
 mod drain;
+mod error;
 mod event;
+mod file_slice;
 mod flow;
 mod folder;
 mod pickup;
@@ -16,27 +18,35 @@ mod process;
 mod tables;
 
 mod civil;
+mod intake;
 mod json;
 mod layout;
 mod quick;
-mod trouble;
 mod unfinished;
 
 pub mod chrome;
-pub mod dialect;
+pub mod dftracer;
 pub mod perfetto;
-mod recognise;
+
+mod formats;
+mod recognize;
 
 pub use drain::{DrainReport, Drainer};
+pub use error::TraceError;
 pub use event::{Batch, Event, Kind};
-pub use flow::{Sink, Source, pour};
+pub use file_slice::FileSlice;
+pub use flow::{Output, Sink, Slices, Source, convert, copy_events};
 pub use folder::{
-    ABSENT, Block, BlockFacts, Blocks, Column, ColumnFacts, Folder, FolderError, FolderWriter,
+    ABSENT, Block, BlockFacts, Blocks, Column, ColumnFacts, Folder, FolderSink, FolderWriter,
     Survey, VERSION, Written, columns_of,
 };
+pub use formats::{
+    Access, CreateSink, FORMATS, Files, OpenSource, TraceFormat, WriteOption, WriteOptions,
+    readable,
+};
+pub use intake::{Damage, Intake};
 pub use pickup::{Recovered, recover};
 pub use process::{End, Process};
 pub use quick::{Quick, QuickMap};
-pub use recognise::{Found, recognise};
+pub use recognize::{Found, recognize, recognize_among};
 pub use tables::Tables;
-pub use trouble::{ConvertError, Damage, Intake};

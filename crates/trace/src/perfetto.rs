@@ -1,7 +1,7 @@
 //! Perfetto's traces, written and not read.
 //!
-//! A trace is looked at twice: a [`Survey`] finds out when it begins, who is in it and how long its
-//! calls take; then [`PerfettoSink`] writes. If there are more calls than a browser can show, the
+//! A trace is looked at twice: a survey finds out when it begins, who is in it and how long its
+//! calls take; then the sink writes. If there are more calls than a browser can show, the
 //! shortest are merged into one slice a run, and a third look at the trace finds the runs, so that
 //! they lie within what they belong to. Counters cover every call all the same.
 //!
@@ -9,6 +9,7 @@
 //! tables of the trace take.
 
 mod counters;
+mod export;
 mod flows;
 mod lanes;
 mod proto;
@@ -17,6 +18,5 @@ mod slices;
 mod survey;
 mod view;
 
-pub use sink::{Exported, PerfettoSink, export};
-pub use survey::Survey;
+pub use export::PerfettoExport;
 pub use view::{Ranks, View, Window};

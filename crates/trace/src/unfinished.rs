@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::trouble::ConvertError;
+use crate::error::TraceError;
 
 /// Whether bytes are compressed on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    pub(crate) fn create(path: PathBuf, packing: Packing) -> Result<Self, ConvertError> {
+    pub(crate) fn create(path: PathBuf, packing: Packing) -> Result<Self, TraceError> {
         let name =
             path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let hidden = path.with_file_name(format!(".{name}.partial"));
@@ -48,12 +48,17 @@ impl Unfinished {
         Ok(made)
     }
 
-    fn check<T>(&self, result: io::Result<T>) -> Result<T, ConvertError> {
-        result.map_err(|source| ConvertError::Write { path: self.path.clone(), source })
+    fn check<T>(&self, result: io::Result<T>) -> Result<T, TraceError> {
+        result.map_err(|source| TraceError::Write { path: self.path.clone(), source })
+    }
+
+    /// Its final name.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Adds bytes at the end.
-    pub(crate) fn append(&self, bytes: &[u8]) -> Result<(), ConvertError> {
+    pub(crate) fn append(&self, bytes: &[u8]) -> Result<(), TraceError> {
         let appended = || {
             let mut file = OpenOptions::new().append(true).open(&self.hidden)?;
             match self.packing {
@@ -69,7 +74,7 @@ impl Unfinished {
     }
 
     /// Gives it its name.
-    pub(crate) fn finish(&mut self) -> Result<(), ConvertError> {
+    pub(crate) fn finish(&mut self) -> Result<(), TraceError> {
         self.check(fs::rename(&self.hidden, &self.path))?;
         self.is_finished = true;
         Ok(())
@@ -103,7 +108,7 @@ enum Output {
 const BUFFER_BYTES: usize = 1 << 18;
 
 impl UnfinishedStream {
-    pub(crate) fn create(path: &Path) -> Result<Self, ConvertError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, TraceError> {
         let packing = Packing::of(path);
         let place = Unfinished::create(path.to_owned(), packing)?;
         let file = place.check(OpenOptions::new().append(true).open(&place.hidden))?;
@@ -114,17 +119,22 @@ impl UnfinishedStream {
         Ok(Self { place, buffer: Vec::with_capacity(2 * BUFFER_BYTES), file })
     }
 
+    /// Its final name.
+    pub(crate) fn path(&self) -> &Path {
+        self.place.path()
+    }
+
     /// Where to put the next bytes; [`flush`](Self::flush) now and then.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
     /// Writes the buffer if it is full.
-    pub(crate) fn flush(&mut self) -> Result<(), ConvertError> {
+    pub(crate) fn flush(&mut self) -> Result<(), TraceError> {
         if self.buffer.len() < BUFFER_BYTES { Ok(()) } else { self.write() }
     }
 
-    fn write(&mut self) -> Result<(), ConvertError> {
+    fn write(&mut self) -> Result<(), TraceError> {
         let written = match &mut self.file {
             Output::Plain(file) => file.write_all(&self.buffer),
             Output::Gzip(encoder) => encoder.write_all(&self.buffer),
@@ -134,7 +144,7 @@ impl UnfinishedStream {
     }
 
     /// Writes the rest and gives the file its name.
-    pub(crate) fn finish(&mut self) -> Result<(), ConvertError> {
+    pub(crate) fn finish(&mut self) -> Result<(), TraceError> {
         self.write()?;
         let finished = match &mut self.file {
             Output::Plain(_) => Ok(()),

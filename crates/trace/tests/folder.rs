@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use feedline_trace::{
-    Batch, End, Event, Folder, FolderError, FolderWriter, Kind, Process, Recovered, Sink as _,
-    Source as _, Tables, recover,
+    Batch, End, Event, Folder, FolderWriter, Kind, Process, Recovered, Sink as _, Source as _,
+    Tables, TraceError, recover,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -285,7 +285,7 @@ fn only_the_columns_that_were_asked_for_are_read() {
     assert_eq!(found.len(), 100);
 }
 
-fn error_of(dir: &Path) -> FolderError {
+fn error_of(dir: &Path) -> TraceError {
     let mut folder = match Folder::open(dir) {
         Ok(folder) => folder,
         Err(error) => return error,
@@ -311,7 +311,7 @@ fn damage_is_named_with_its_file() {
         for length in [0, 4, whole.len() / 2, whole.len() - 1] {
             fs::write(&path, &whole[..length]).unwrap();
             let error = error_of(dir.path());
-            assert!(matches!(error, FolderError::Damaged { .. }), "{error:?}");
+            assert!(matches!(error, TraceError::Damaged { .. }), "{error:?}");
             assert_eq!(error.to_string(), format!("{name}: damaged"));
         }
         fs::write(&path, &whole).unwrap();
@@ -368,7 +368,7 @@ fn other_folders_and_later_versions_are_refused() {
     let words = "version 2 of the trace format; this Feedline reads up to 1";
     assert_eq!(error_of(dir.path()).to_string(), format!("{name}/trace.json: {words}"));
     let refused = FolderWriter::create(dir.path()).unwrap_err();
-    assert!(matches!(refused, FolderError::Version { found: 2, .. }), "{refused:?}");
+    assert!(matches!(refused, TraceError::Version { found: 2, .. }), "{refused:?}");
 }
 
 #[test]

@@ -14,8 +14,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use feedline_trace::dialect::Stretch;
-use feedline_trace::{Batch, Event, FolderError, FolderWriter, Kind, Sink as _, Tables};
+use feedline_trace::{Batch, Event, FileSlice, FolderWriter, Kind, Sink as _, Tables, TraceError};
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Problem;
@@ -99,16 +98,16 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// The entry of files, by what is in them.
-    pub(crate) fn of(folder: &Path, stretches: &[Stretch], most_bytes: u64) -> io::Result<Self> {
+    pub(crate) fn of(folder: &Path, slices: &[FileSlice], most_bytes: u64) -> io::Result<Self> {
         let mut hashers = [DefaultHasher::new(), DefaultHasher::new()];
         1_u8.hash(&mut hashers[1]);
         for hasher in &mut hashers {
             (LAYOUT, feedline_trace::VERSION, env!("CARGO_PKG_VERSION")).hash(hasher);
         }
         let mut sample = Vec::new();
-        for stretch in stretches {
-            let file = File::open(&stretch.path)?;
-            let (facts, size) = (file.metadata()?, stretch.size()?);
+        for slice in slices {
+            let file = File::open(&slice.path)?;
+            let (facts, size) = (file.metadata()?, slice.size()?);
             for hasher in &mut hashers {
                 (size, facts.mtime(), facts.mtime_nsec()).hash(hasher);
             }
@@ -117,7 +116,7 @@ impl Entry {
                 let at = last / (SAMPLES + 1) * number
                     + last % (SAMPLES + 1) * u64::from(number > SAMPLES);
                 sample.resize(SAMPLE_BYTES.min(usize::try_from(size).unwrap_or(SAMPLE_BYTES)), 0);
-                file.read_exact_at(&mut sample, stretch.start + at)?;
+                file.read_exact_at(&mut sample, slice.start + at)?;
                 hashers.iter_mut().for_each(|hasher| sample.hash(hasher));
             }
         }
@@ -324,7 +323,7 @@ impl Drop for Hidden {
 }
 
 /// Writes what comes. False if it ends before its end.
-fn write(folder: &Path, parcels: impl Iterator<Item = Parcel>) -> Result<bool, FolderError> {
+fn write(folder: &Path, parcels: impl Iterator<Item = Parcel>) -> Result<bool, TraceError> {
     let mut writer = FolderWriter::create(folder)?;
     let mut known = Tables::default();
     for parcel in parcels {
@@ -339,7 +338,7 @@ fn write(folder: &Path, parcels: impl Iterator<Item = Parcel>) -> Result<bool, F
                 writer.finish(&tables)?;
                 let path = folder.join(FACTS_FILE);
                 let text = serde_json::to_vec(&facts).unwrap_or_default();
-                fs::write(&path, text).map_err(|source| FolderError::Io { path, source })?;
+                fs::write(&path, text).map_err(|source| TraceError::Io { path, source })?;
                 return Ok(true);
             }
         }

@@ -1,8 +1,7 @@
 //! Files of Chrome's JSON as rows, on one axis of time.
 
 use feedline_trace::chrome::{ChromeSource, Clock};
-use feedline_trace::dialect::Stretch;
-use feedline_trace::{Batch, Intake, Source as _, Tables};
+use feedline_trace::{FileSlice, Intake, Source as _, Tables};
 
 use super::dftracer::Receiver as _;
 use super::stock::Stock;
@@ -21,41 +20,27 @@ pub(crate) struct Findings {
 
 /// Reads files. Once, unless one says behind its events when its time begins.
 pub(crate) fn read(
-    stretches: &[Stretch],
+    slices: &[FileSlice],
     tables: &mut Tables,
     watch: &dyn Watch,
     stock: &mut Stock,
 ) -> Result<Findings, LoadError> {
-    let mut source = ChromeSource::of(stretches.to_vec())?;
-    pour(&mut source, tables, watch, stock)?;
+    let mut source = ChromeSource::of(slices.to_vec())?;
+    stock.read(&mut source, tables, watch)?;
     if let Some(again) = source.again()? {
         *tables = Tables::default();
         stock.restart();
         source = again;
-        pour(&mut source, tables, watch, stock)?;
+        stock.read(&mut source, tables, watch)?;
     }
-    let unanchored = unanchored(stretches, source.clocks())?;
+    let unanchored = unanchored(slices, source.clocks())?;
     Ok(Findings { intake: source.intake().clone(), unanchored })
-}
-
-fn pour(
-    source: &mut ChromeSource,
-    tables: &mut Tables,
-    watch: &dyn Watch,
-    stock: &mut Stock,
-) -> Result<(), LoadError> {
-    let mut batch = Batch::default();
-    while source.next_batch(tables, &mut batch)? {
-        stock.take(tables, &batch)?;
-        watch.progress("reading", stock.shelf.len(), 0);
-    }
-    Ok(())
 }
 
 /// Files whose clock nobody knows: none, or all that have events. They are taken to share it, as programs of
 /// one machine do.
-fn unanchored(stretches: &[Stretch], clocks: &[Clock]) -> Result<Vec<String>, LoadError> {
-    let with_events = || stretches.iter().zip(clocks).filter(|(_, clock)| clock.first_ns.is_some());
+fn unanchored(slices: &[FileSlice], clocks: &[Clock]) -> Result<Vec<String>, LoadError> {
+    let with_events = || slices.iter().zip(clocks).filter(|(_, clock)| clock.first_ns.is_some());
     let is_wall = |clock: &Clock| {
         clock.origin_ns.is_some() || clock.first_ns.is_some_and(|first| first >= WALL_CLOCK_NS)
     };
@@ -66,7 +51,7 @@ fn unanchored(stretches: &[Stretch], clocks: &[Clock]) -> Result<Vec<String>, Lo
             Err(LoadError::Clocks { known: known.name.clone(), unknown: unknown.name.clone() })
         }
         (None, Some(_)) if with_events().count() > 1 => {
-            Ok(with_events().map(|(stretch, _)| stretch.name.display().to_string()).collect())
+            Ok(with_events().map(|(slice, _)| slice.name.display().to_string()).collect())
         }
         _ => Ok(Vec::new()),
     }

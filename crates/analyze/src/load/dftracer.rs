@@ -1,10 +1,9 @@
 //! DFTracer's files as rows: read once, by many threads, and put together in the order of the files.
 
-use feedline_trace::dialect::{
-    Chunk, DftracerSource, Joiner, Member, Naming, Next, Pieces, Stretch, Wanted, member_starts,
-    read_member,
+use feedline_trace::dftracer::{
+    Chunk, DftracerSource, Joiner, Member, Naming, Next, Pieces, Wanted, member_starts, read_member,
 };
-use feedline_trace::{Batch, ConvertError, Intake, Source as _, Tables};
+use feedline_trace::{Batch, FileSlice, Intake, Source as _, Tables, TraceError};
 
 use super::ordered::{Crew, ordered};
 use super::{LoadError, Options, Watch};
@@ -51,18 +50,18 @@ pub(crate) trait Receiver {
 /// Reads files. Once, unless something that was assumed turns out to be wrong: then once more, from the
 /// beginning, with all that is known.
 pub(crate) fn read(
-    stretches: &[Stretch],
+    slices: &[FileSlice],
     options: &Options,
     tables: &mut Tables,
     watch: &dyn Watch,
     receiver: &mut dyn Receiver,
 ) -> Result<Findings, LoadError> {
-    if let Some(findings) = read_once(stretches, options, tables, watch, receiver)? {
+    if let Some(findings) = read_once(slices, options, tables, watch, receiver)? {
         return Ok(findings);
     }
     *tables = Tables::default();
     receiver.restart();
-    let mut source = DftracerSource::of(stretches.to_vec())?.only(Wanted::Rows);
+    let mut source = DftracerSource::of(slices.to_vec())?.only(Wanted::Rows);
     let mut batch = Batch::default();
     let mut events = 0;
     while source.next_batch(tables, &mut batch)? {
@@ -82,19 +81,19 @@ fn findings(joiner: &Joiner, tables: &Tables) -> Findings {
 }
 
 fn read_once(
-    stretches: &[Stretch],
+    slices: &[FileSlice],
     options: &Options,
     tables: &mut Tables,
     watch: &dyn Watch,
     receiver: &mut dyn Receiver,
 ) -> Result<Option<Findings>, LoadError> {
     let mut sizes = vec![0];
-    for stretch in stretches {
-        let size = stretch.size().map_err(|source| read_error(stretch, source))?;
+    for slice in slices {
+        let size = slice.size().map_err(|source| read_error(slice, source))?;
         sizes.push(sizes.last().copied().unwrap_or(0) + size);
     }
     let mut reading = Reading {
-        joiner: Joiner::new(stretches.to_vec(), Naming::Late),
+        joiner: Joiner::new(slices.to_vec(), Naming::Late),
         tables,
         batch: Batch::default(),
         receiver,
@@ -108,8 +107,8 @@ fn read_once(
     ordered(
         crew,
         &|| (),
-        |give| produce(stretches, is_single, give),
-        &|(), task| work(stretches, task),
+        |give| produce(slices, is_single, give),
+        &|(), task| work(slices, task),
         &mut |done| {
             let at = match &done {
                 Done::Begin(next) => {
@@ -119,7 +118,7 @@ fn read_once(
                 Done::Chunk(_, at) | Done::Member(at, _) => *at,
                 Done::End(_) | Done::Broken(..) => u64::MAX,
             };
-            reading.take(stretches, done)?;
+            reading.take(slices, done)?;
             let before = sizes[file];
             watch.progress("reading", before.saturating_add(at).min(sizes[file + 1]), all);
             Ok::<(), LoadError>(())
@@ -133,15 +132,15 @@ fn read_once(
     Ok(Some(findings(&joiner, tables)))
 }
 
-fn read_error(stretch: &Stretch, source: std::io::Error) -> LoadError {
-    ConvertError::Read { path: stretch.name.clone(), source }.into()
+fn read_error(slice: &FileSlice, source: std::io::Error) -> LoadError {
+    TraceError::Read { path: slice.name.clone(), source }.into()
 }
 
 /// Takes files apart: by their members if they have many, else by lines.
-fn produce(stretches: &[Stretch], is_single: bool, give: &mut dyn FnMut(Task) -> bool) {
-    for (file, stretch) in stretches.iter().enumerate() {
+fn produce(slices: &[FileSlice], is_single: bool, give: &mut dyn FnMut(Task) -> bool) {
+    for (file, slice) in slices.iter().enumerate() {
         let is_wanted = give(Task::Begin(file))
-            && match pieces(file, stretch, is_single, give) {
+            && match pieces(file, slice, is_single, give) {
                 Ok(is_wanted) => is_wanted,
                 Err(error) => give(Task::Broken(file, error)),
             };
@@ -153,16 +152,16 @@ fn produce(stretches: &[Stretch], is_single: bool, give: &mut dyn FnMut(Task) ->
 
 fn pieces(
     file: usize,
-    stretch: &Stretch,
+    slice: &FileSlice,
     is_single: bool,
     give: &mut dyn FnMut(Task) -> bool,
 ) -> std::io::Result<bool> {
-    let starts = if is_single { Vec::new() } else { member_starts(stretch)? };
+    let starts = if is_single { Vec::new() } else { member_starts(slice)? };
     if starts.len() > 1 {
         let is_wanted = starts.into_iter().all(|start| give(Task::Member(file, start)));
         return Ok(is_wanted && give(Task::End(0)));
     }
-    let mut pieces = Pieces::open(stretch)?;
+    let mut pieces = Pieces::open(slice)?;
     while let Some(bytes) = pieces.next()? {
         let bytes = bytes.to_vec();
         let at = pieces.position();
@@ -173,11 +172,11 @@ fn pieces(
     Ok(give(Task::End(pieces.damaged)))
 }
 
-fn work(stretches: &[Stretch], task: Task) -> Done {
+fn work(slices: &[FileSlice], task: Task) -> Done {
     match task {
         Task::Begin(file) => Done::Begin(file),
         Task::Text(bytes, at) => Done::Chunk(Box::new(Chunk::parse(&bytes, Wanted::Rows)), at),
-        Task::Member(file, start) => match read_member(&stretches[file], start, Wanted::Rows) {
+        Task::Member(file, start) => match read_member(&slices[file], start, Wanted::Rows) {
             Ok(member) => Done::Member(start, member),
             Err(error) => Done::Broken(file, error),
         },
@@ -199,7 +198,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn take(&mut self, stretches: &[Stretch], done: Done) -> Result<(), LoadError> {
+    fn take(&mut self, slices: &[FileSlice], done: Done) -> Result<(), LoadError> {
         match done {
             Done::Begin(file) => {
                 self.joiner.begin(self.tables, &mut self.batch, file);
@@ -214,7 +213,7 @@ impl Reading<'_> {
                 self.close_line()?;
                 self.joiner.end();
             }
-            Done::Broken(file, error) => return Err(read_error(&stretches[file], error)),
+            Done::Broken(file, error) => return Err(read_error(&slices[file], error)),
         }
         Ok(())
     }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use feedline_trace::{
-    ABSENT, Block, BlockFacts, Blocks, Column, FolderError, Kind, QuickMap, Survey, Tables,
+    ABSENT, Block, BlockFacts, Blocks, Column, Kind, QuickMap, Survey, Tables, TraceError,
 };
 
 use crate::layer::{Layer, Measure, What};
-use crate::row::{NONE, Row, RowKind};
+use crate::row::{NONE, Row};
 use crate::saturating::grow;
 
 use super::numbering::{Extent, Numbering};
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Groups {
 }
 
 impl Groups {
-    pub(crate) fn open(paths: &[PathBuf], tables: &mut Tables) -> Result<Self, FolderError> {
+    pub(crate) fn open(paths: &[PathBuf], tables: &mut Tables) -> Result<Self, TraceError> {
         let mut groups = Self::default();
         for path in paths {
             let blocks = Blocks::open(path, tables)?;
@@ -61,7 +61,7 @@ impl Groups {
         self.folders[folder].facts(group)
     }
 
-    fn read(&self, index: usize, columns: &[&str]) -> Result<Block, FolderError> {
+    fn read(&self, index: usize, columns: &[&str]) -> Result<Block, TraceError> {
         let (folder, group) = self.groups[index];
         self.folders[folder].read(group, columns)
     }
@@ -73,13 +73,13 @@ impl Groups {
     }
 
     /// What is wrong with the file of a row group.
-    fn wrong(&self, index: usize, what: &'static str) -> FolderError {
+    fn wrong(&self, index: usize, what: &'static str) -> TraceError {
         let (folder, group) = self.groups[index];
-        FolderError::Content { path: self.folders[folder].path(group).to_owned(), what }
+        TraceError::Content { path: self.folders[folder].path(group).to_owned(), what }
     }
 
     /// Looks whether everything is as it was written.
-    pub(crate) fn verify(&self) -> Result<(), FolderError> {
+    pub(crate) fn verify(&self) -> Result<(), TraceError> {
         self.folders.iter().try_for_each(Blocks::verify)
     }
 
@@ -116,7 +116,7 @@ pub(crate) fn survey(
             let _ = (0..groups.len()).all(give);
         },
         &|(), index| survey_group(groups, index),
-        &mut |survey: Result<Survey, FolderError>| {
+        &mut |survey: Result<Survey, TraceError>| {
             surveyed.add(survey?);
             done += 1;
             watch.progress("looking", done, groups.len() as u64);
@@ -142,7 +142,7 @@ fn drops_zeros(groups: &Groups) -> bool {
 }
 
 /// Who did what in a row group: as its file says, or as its columns do.
-fn survey_group(groups: &Groups, index: usize) -> Result<Survey, FolderError> {
+fn survey_group(groups: &Groups, index: usize) -> Result<Survey, TraceError> {
     if let Some(survey) = groups.survey(index) {
         return Ok(survey.clone());
     }
@@ -196,7 +196,7 @@ impl Surveyed {
 
 /// When the first event began and when the last one ended. Row groups are read only if what is known of them
 /// leaves room for an earlier beginning or a later end.
-fn extent(groups: &Groups, surveyed: &Surveyed, drops_zeros: bool) -> Result<Extent, FolderError> {
+fn extent(groups: &Groups, surveyed: &Surveyed, drops_zeros: bool) -> Result<Extent, TraceError> {
     let mut extent = Extent::default();
     for (least, index) in by_beginning(groups) {
         if least >= extent.start_ns {
@@ -227,7 +227,7 @@ fn extent_of(
     index: usize,
     surveyed: &Surveyed,
     drops_zeros: bool,
-) -> Result<Extent, FolderError> {
+) -> Result<Extent, TraceError> {
     let mut extent = Extent::default();
     let mut block = groups.read(index, &["start", "duration", "kind", "category", "name"])?;
     let (start, duration) = (block.take("start"), block.take("duration"));
@@ -372,7 +372,7 @@ pub(crate) fn rows(
     known: &Known,
     layers: &Layers,
     is_wanted: &(dyn Fn(u32) -> bool + Sync),
-) -> Result<Vec<Row>, FolderError> {
+) -> Result<Vec<Row>, TraceError> {
     let mut block = groups.read(index, &COLUMNS)?;
     let columns = Columns::new(&mut block);
     let windows = windows(groups, index, &columns.codes.kind)?;
@@ -386,7 +386,7 @@ pub(crate) fn rows(
 }
 
 /// The texts of a row group that say how long summaries took, if it has any.
-fn windows(groups: &Groups, index: usize, kind: &Column) -> Result<Option<Column>, FolderError> {
+fn windows(groups: &Groups, index: usize, kind: &Column) -> Result<Option<Column>, TraceError> {
     if !kind.texts.iter().any(|text| text == Kind::Summary.name()) {
         return Ok(None);
     }
@@ -510,7 +510,7 @@ impl<'a> Making<'a> {
         for (row, number) in tile.iter_mut().zip(order) {
             let (what, kind, _) = self.whats[self.codes[*number as usize] as usize];
             (row.lane, row.what) = (self.lanes[*number as usize], what);
-            row.kind = RowKind::from(kind);
+            row.kind = kind;
         }
         self.columns.start.each(order, |place, start_ns| tile[place].start_ns = start_ns);
         self.columns.duration.each(order, |place, duration_ns| {

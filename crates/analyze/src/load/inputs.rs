@@ -5,38 +5,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use feedline_trace::chrome::ChromeSource;
-use feedline_trace::dialect::Stretch;
-use feedline_trace::{ConvertError, Found, recognise};
+use feedline_trace::{
+    Access, FORMATS, FileSlice, Files, Found, TraceError, TraceFormat, recognize,
+};
 
 use super::LoadError;
 use super::glob;
 use super::tar::{self, Unpacked};
 
-/// Traces of one kind.
-#[derive(Debug)]
-pub(crate) enum Kind {
-    Folders(Vec<PathBuf>),
-    Dftracer(Vec<Stretch>),
-    Chrome(Vec<Stretch>),
-}
-
-impl Kind {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Folders(_) => "Feedline",
-            Self::Dftracer(_) => "DFTracer",
-            Self::Chrome(_) => "Chrome",
-        }
-    }
-}
-
 /// Everything that is to be read.
 #[derive(Debug)]
 pub(crate) struct Inputs {
-    pub(crate) kind: Kind,
+    /// Traces of one format.
+    pub(crate) found: Found<'static>,
     /// The files that decide what is read: an archive stands for what was unpacked of it, which has new
     /// dates every time.
-    pub(crate) origins: Vec<Stretch>,
+    pub(crate) origins: Vec<FileSlice>,
     /// What was unpacked for it.
     pub(crate) unpacked: Vec<Unpacked>,
 }
@@ -47,38 +31,31 @@ impl Inputs {
         let mut search =
             Search { scratch, found: None, archives: Vec::new(), unpacked: Vec::new() };
         expanded(named)?.iter().try_for_each(|path| search.look_at(path))?;
-        let Some((_, mut kind)) = search.found else {
+        let Some((_, mut found)) = search.found else {
             return Err(LoadError::Empty { path: named.first().cloned().unwrap_or_default() });
         };
-        let mut origins = match &mut kind {
-            Kind::Folders(paths) => {
-                paths.sort();
-                paths.dedup();
-                Vec::new()
-            }
-            Kind::Dftracer(stretches) | Kind::Chrome(stretches) => {
-                stretches.sort();
-                stretches.dedup();
-                stretches.clone()
-            }
-        };
-        let is_unpacked = |origin: &Stretch| {
+        found.files.sort();
+        found.files.dedup();
+        // A folder may be written to while nobody looks.
+        let is_folder = found.format.files == Files::Folder;
+        let mut origins = if is_folder { Vec::new() } else { found.files.clone() };
+        let is_unpacked = |origin: &FileSlice| {
             search.unpacked.iter().any(|unpacked| origin.path.starts_with(&unpacked.folder))
         };
         origins.retain(|origin| !is_unpacked(origin));
-        origins.extend(search.unpacked.iter().map(|unpacked| Stretch::from(unpacked.of.clone())));
+        origins.extend(search.unpacked.iter().map(|unpacked| FileSlice::from(unpacked.of.clone())));
         origins.sort();
-        Ok(Self { kind, origins, unpacked: search.unpacked })
+        Ok(Self { found, origins, unpacked: search.unpacked })
     }
 
     /// What [`origins`](Self::origins) are if all that was named are archives that must be unpacked, without
     /// doing so.
-    pub(crate) fn archives(named: &[PathBuf]) -> Option<Vec<Stretch>> {
+    pub(crate) fn archives(named: &[PathBuf]) -> Option<Vec<FileSlice>> {
         let mut paths = expanded(named).ok()?;
         paths.sort();
         paths.dedup();
         let are_archives = paths.iter().all(|path| path.is_file() && tar::is_archive(path));
-        are_archives.then(|| paths.into_iter().map(Stretch::from).collect())
+        are_archives.then(|| paths.into_iter().map(FileSlice::from).collect())
     }
 }
 
@@ -102,7 +79,7 @@ fn expanded(named: &[PathBuf]) -> Result<Vec<PathBuf>, LoadError> {
 struct Search<'a> {
     scratch: &'a Path,
     /// What was found first, and where.
-    found: Option<(PathBuf, Kind)>,
+    found: Option<(PathBuf, Found<'static>)>,
     /// Archives that were looked at: a name and a pattern may both mean one.
     archives: Vec<PathBuf>,
     unpacked: Vec<Unpacked>,
@@ -117,9 +94,9 @@ impl Search<'_> {
             self.archives.push(path.to_owned());
             return self.archive(path);
         }
-        match recognise(path) {
-            Ok(found) => self.add(path, of(found)),
-            Err(ConvertError::Empty { .. }) => self.folder(path),
+        match recognize(path) {
+            Ok(found) => self.add(path, found),
+            Err(TraceError::Empty { .. }) => self.folder(path),
             Err(error) => Err(error.into()),
         }
     }
@@ -128,39 +105,36 @@ impl Search<'_> {
     fn folder(&mut self, path: &Path) -> Result<(), LoadError> {
         let (mut folders, mut texts) = (Vec::new(), Vec::new());
         below(path, &mut folders, &mut texts)
-            .map_err(|source| ConvertError::Read { path: path.to_owned(), source })?;
-        if !folders.is_empty() {
-            return self.add(path, Kind::Folders(folders));
+            .map_err(|source| TraceError::Read { path: path.to_owned(), source })?;
+        if let Some(format) = folders.first().map(|(format, _)| *format) {
+            let files = folders.into_iter().map(|(_, folder)| FileSlice::from(folder)).collect();
+            return self.add(path, Found { format, files });
         }
         texts.sort();
         let mut is_empty = true;
         for text in texts {
-            if let Some(kind) = of_json(Stretch::from(text.clone()))? {
-                self.add(&text, kind)?;
+            if let Some(found) = of_single(FileSlice::from(text.clone()))? {
+                self.add(&text, found)?;
                 is_empty = false;
             }
         }
         if is_empty { Err(LoadError::NoTrace { path: path.to_owned() }) } else { Ok(()) }
     }
 
-    fn add(&mut self, path: &Path, kind: Kind) -> Result<(), LoadError> {
+    fn add(&mut self, path: &Path, found: Found<'static>) -> Result<(), LoadError> {
         let Some((first, all)) = &mut self.found else {
-            self.found = Some((path.to_owned(), kind));
+            self.found = Some((path.to_owned(), found));
             return Ok(());
         };
-        match (all, kind) {
-            (Kind::Folders(all), Kind::Folders(more)) => all.extend(more),
-            (Kind::Dftracer(all), Kind::Dftracer(more))
-            | (Kind::Chrome(all), Kind::Chrome(more)) => all.extend(more),
-            (all, kind) => {
-                return Err(LoadError::Mixed {
-                    first: first.clone(),
-                    first_kind: all.name(),
-                    second: path.to_owned(),
-                    second_kind: kind.name(),
-                });
-            }
+        if all.format.name != found.format.name {
+            return Err(LoadError::Mixed {
+                first: first.clone(),
+                first_format: all.format.title,
+                second: path.to_owned(),
+                second_format: found.format.title,
+            });
         }
+        all.files.extend(found.files);
         Ok(())
     }
 
@@ -171,25 +145,26 @@ impl Search<'_> {
             | io::ErrorKind::UnexpectedEof => {
                 LoadError::Archive { path: path.to_owned(), what: "is no whole archive" }
             }
-            _ => ConvertError::Read { path: path.to_owned(), source: error }.into(),
+            _ => TraceError::Read { path: path.to_owned(), source: error }.into(),
         };
         let entries = tar::entries(path).map_err(damaged)?;
         let names: Vec<&Path> = entries.iter().map(|entry| &*entry.name).collect();
         let own: Vec<PathBuf> = own_of(&names);
         let is_compressed = tar::is_compressed(path).map_err(damaged)?;
-        if own.is_empty() && !is_compressed && names.iter().any(|name| is_pfw(name)) {
-            let parts = entries.iter().filter(|entry| is_pfw(&entry.name));
-            let stretch = |entry: &tar::Entry| Stretch {
+        let many = names.iter().find_map(|name| format_of(Files::PerProcess, name));
+        if let Some(format) = many.filter(|_| own.is_empty() && !is_compressed) {
+            let parts = entries.iter().filter(|entry| is_named(format, &entry.name));
+            let slice = |entry: &tar::Entry| FileSlice {
                 name: path.join(&entry.name),
                 path: path.to_owned(),
                 start: entry.start,
                 bytes: Some(entry.bytes),
             };
-            return self.add(path, Kind::Dftracer(parts.map(stretch).collect()));
+            return self.add(path, Found { format, files: parts.map(slice).collect() });
         }
         let is_wanted = |name: &Path| -> bool {
             if own.is_empty() {
-                is_pfw(name) || is_json(name)
+                format_of(Files::PerProcess, name).or(format_of(Files::Single, name)).is_some()
             } else {
                 own.iter().any(|folder| name.starts_with(folder))
             }
@@ -210,20 +185,22 @@ impl Search<'_> {
         own: &[PathBuf],
         names: &[&Path],
     ) -> Result<(), LoadError> {
-        if !own.is_empty() {
-            let folders = own.iter().map(|folder| root.join(folder)).collect();
-            return self.add(path, Kind::Folders(folders));
+        if let (Some(format), false) = (folder_format(), own.is_empty()) {
+            let files = own.iter().map(|folder| FileSlice::from(root.join(folder))).collect();
+            return self.add(path, Found { format, files });
         }
-        let stretch =
-            |name: &Path| Stretch { name: path.join(name), ..Stretch::from(root.join(name)) };
-        if names.iter().any(|name| is_pfw(name)) {
-            let files = names.iter().filter(|name| is_pfw(name));
-            return self.add(path, Kind::Dftracer(files.map(|name| stretch(name)).collect()));
+        let slice =
+            |name: &Path| FileSlice { name: path.join(name), ..FileSlice::from(root.join(name)) };
+        let many = names.iter().find_map(|name| format_of(Files::PerProcess, name));
+        if let Some(format) = many {
+            let files = names.iter().filter(|name| is_named(format, name));
+            return self
+                .add(path, Found { format, files: files.map(|name| slice(name)).collect() });
         }
         let mut is_empty = true;
-        for name in names.iter().filter(|name| is_json(name)) {
-            if let Some(kind) = of_json(stretch(name))? {
-                self.add(path, kind)?;
+        for name in names.iter().filter(|name| format_of(Files::Single, name).is_some()) {
+            if let Some(found) = of_single(slice(name))? {
+                self.add(path, found)?;
                 is_empty = false;
             }
         }
@@ -235,40 +212,38 @@ fn no_trace(archive: &Path) -> LoadError {
     LoadError::Archive { path: archive.to_owned(), what: "holds no trace that is known" }
 }
 
-/// What a file of JSON among others is; none if it is no trace.
-fn of_json(stretch: Stretch) -> Result<Option<Kind>, LoadError> {
-    match recognise(&stretch.path) {
-        Ok(Found::Dftracer(_)) => Ok(Some(Kind::Dftracer(vec![stretch]))),
-        Ok(Found::Chrome(_)) => {
-            Ok(ChromeSource::has_events(&stretch)?.then(|| Kind::Chrome(vec![stretch])))
+/// What a file among others is, which need not be a trace although it has the suffix of one.
+fn of_single(file: FileSlice) -> Result<Option<Found<'static>>, LoadError> {
+    match recognize(&file.path) {
+        Ok(Found { format, .. }) => {
+            let is_trace = match format.access {
+                Access::RowGroups => false,
+                Access::ClockedFiles => ChromeSource::has_events(&file)?,
+                Access::Lines | Access::Stream => true,
+            };
+            Ok(is_trace.then(|| Found { format, files: vec![file] }))
         }
-        Ok(Found::Folder(_))
-        | Err(ConvertError::Unknown { .. } | ConvertError::Perfetto { .. }) => Ok(None),
+        Err(TraceError::Unknown { .. } | TraceError::WriteOnly { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-fn of(found: Found) -> Kind {
-    match found {
-        Found::Folder(path) => Kind::Folders(vec![path]),
-        Found::Dftracer(paths) => Kind::Dftracer(paths.into_iter().map(Stretch::from).collect()),
-        Found::Chrome(path) => Kind::Chrome(vec![path.into()]),
-    }
-}
+/// Trace folders and their format.
+type Folders = Vec<(&'static TraceFormat, PathBuf)>;
 
-/// Trace folders, and files of JSON, below a folder.
-fn below(folder: &Path, own: &mut Vec<PathBuf>, texts: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Trace folders, and files that may be traces, below a folder.
+fn below(folder: &Path, own: &mut Folders, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if is_hidden(&path) {
             continue;
         }
-        if path.is_file() && is_json(&path) {
-            texts.push(path);
+        if path.is_file() && format_of(Files::Single, &path).is_some() {
+            files.push(path);
         } else if path.is_dir() && !path.is_symlink() {
-            match recognise(&path) {
-                Ok(Found::Folder(path)) => own.push(path),
-                _ => below(&path, own, texts)?,
+            match recognize(&path) {
+                Ok(found) if found.format.files == Files::Folder => own.push((found.format, path)),
+                _ => below(&path, own, files)?,
             }
         }
     }
@@ -288,12 +263,17 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
 
-fn is_pfw(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    (name.ends_with(".pfw") || name.ends_with(".pfw.gz")) && !is_hidden(path)
+/// The format whose traces consist of such files and that has this one's suffix.
+fn format_of(files: Files, path: &Path) -> Option<&'static TraceFormat> {
+    let readable = FORMATS.iter().filter(|format| format.open.is_some());
+    readable.filter(|format| format.files == files).find(|format| is_named(format, path))
 }
 
-fn is_json(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    (name.ends_with(".json") || name.ends_with(".json.gz")) && !is_hidden(path)
+fn is_named(format: &TraceFormat, path: &Path) -> bool {
+    format.has_suffix(path) && !is_hidden(path)
+}
+
+/// The format whose traces are folders.
+fn folder_format() -> Option<&'static TraceFormat> {
+    FORMATS.iter().find(|format| format.files == Files::Folder)
 }

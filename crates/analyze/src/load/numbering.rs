@@ -158,7 +158,7 @@ fn row(event: &Event, lane: u32, what: u32, measure: Measure, window_ns: Option<
             (0, Some(result)) if result < 0 && event.kind == Kind::Call => UNKNOWN_ERROR,
             (errno, _) => errno,
         },
-        kind: event.kind.into(),
+        kind: event.kind,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Times that events can have. What lies outside is damage, and would not fit where times are added up.
 
-use feedline_trace::FolderError;
+use feedline_trace::TraceError;
 
 use crate::layer::Layer;
 use crate::row::Row;
@@ -59,7 +59,7 @@ pub(crate) fn scan(
             }
             Ok(found)
         },
-        &mut |found: Result<(u64, Extent), FolderError>| {
+        &mut |found: Result<(u64, Extent), TraceError>| {
             let (count, of_group) = found?;
             impossible += count;
             extent.add(of_group);

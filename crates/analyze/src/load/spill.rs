@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::row::{Row, RowKind};
+use feedline_trace::Kind;
+
+use crate::row::Row;
 
 use super::LoadError;
 
@@ -158,12 +160,9 @@ fn decode(bytes: &[u8]) -> Row {
         step: narrow(48),
         count: narrow(52),
         errno: u16::from_le_bytes([bytes[56], bytes[57]]),
-        kind: KINDS[usize::from(bytes[58]).min(KINDS.len() - 1)],
+        kind: Kind::ALL[usize::from(bytes[58]).min(Kind::ALL.len() - 1)],
     }
 }
-
-const KINDS: [RowKind; 5] =
-    [RowKind::Call, RowKind::Span, RowKind::Counter, RowKind::Summary, RowKind::Instant];
 
 #[cfg(test)]
 mod tests {
@@ -183,7 +182,7 @@ mod tests {
             step: n + 3,
             count: n + 4,
             errno: 65_535,
-            kind: KINDS[n as usize % 5],
+            kind: Kind::ALL[n as usize % 5],
         };
         let rows: Vec<Row> = (0..3000).map(row).collect();
         let folder = tempfile::tempdir().unwrap();

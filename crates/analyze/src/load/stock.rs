@@ -1,8 +1,7 @@
 //! Events of other tools on their way to rows, and to the cache if there is one.
 
-use feedline_trace::{Batch, Event, Kind, Tables};
+use feedline_trace::{Batch, Event, Kind, Source, Tables};
 
-use super::LoadError;
 use super::cache::Keeper;
 use super::dftracer::Receiver;
 use super::folder::window_ns;
@@ -10,6 +9,7 @@ use super::merge::Budget;
 use super::numbering::{LONGEST_NS, Numbering};
 use super::possible::is_moment;
 use super::shelf::Shelf;
+use super::{LoadError, Watch};
 
 /// Whether a time of 0 is a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,21 @@ impl Stock {
             budget,
             zero,
         }
+    }
+
+    /// Reads a source from its beginning to its end.
+    pub(crate) fn read(
+        &mut self,
+        source: &mut dyn Source,
+        tables: &mut Tables,
+        watch: &dyn Watch,
+    ) -> Result<(), LoadError> {
+        let mut batch = Batch::default();
+        while source.next_batch(tables, &mut batch)? {
+            self.take(tables, &batch)?;
+            watch.progress("reading", self.shelf.len(), 0);
+        }
+        Ok(())
     }
 
     fn add(&mut self, tables: &Tables, batch: &Batch, event: &Event) -> Result<(), LoadError> {

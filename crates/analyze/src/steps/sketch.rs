@@ -4,7 +4,7 @@ use feedline_trace::Kind;
 
 use crate::layer::What;
 use crate::roster::{Role, Roster, Unit};
-use crate::row::{Lane, NONE, Row, RowKind};
+use crate::row::{Lane, NONE, Row};
 use crate::steps::{Steps, UnitSteps};
 
 /// A trace in the making. Lane 0 of a rank consumes, the others are workers.
@@ -81,7 +81,7 @@ impl Sketch {
             self.whats.len() - 1
         });
         self.lanes[lane as usize].events[what.layer as usize] += 1;
-        let (what, kind) = (number as u32, RowKind::from(kind));
+        let what = number as u32;
         let count = 1;
         self.rows.push(Row {
             start_ns,

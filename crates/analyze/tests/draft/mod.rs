@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use feedline_analyze::load::Unwatched;
 use feedline_analyze::{Analysis, Settings};
-use feedline_trace::dialect::{DftracerSink, Dialect, TimeUnit};
+use feedline_trace::dftracer::{DftracerSink, Dialect, TimeUnit};
 use feedline_trace::{Batch, Event, FolderWriter, Kind, Process, Sink as _, Tables};
 
 /// When drafts begin, in nanoseconds since 1970.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use feedline_analyze::analysis::{Case, Confidence, Finding, Phase, Step};
 use feedline_analyze::{Analysis, Cause};
-use feedline_trace::dialect::TimeUnit;
+use feedline_trace::dftracer::TimeUnit;
 
 use crate::course::Course;
 use crate::draft::{Draft, analysis_of, apart};

@@ -197,10 +197,10 @@ fn bad_input_is_named() {
     let bed = Bed::new();
     bed.write("text.txt", "hello");
     fs::create_dir(bed.path("empty")).unwrap();
-    let readable = "hint: traces that can be read: folders of `feedline trace` and `feedline run --trace`, \
-                    DFTracer's .pfw and .pfw.gz, Chrome's JSON, tar files of these\n";
+    let readable = "hint: readable traces: Feedline trace folders, DFTracer files (.pfw.gz, .pfw), \
+                    Chrome files (.json, .json.gz); tar archives of these\n";
     let unknown =
-        format!("error: text.txt is no trace that is known: it begins with \"hello\"\n{readable}");
+        format!("error: unrecognized trace format: text.txt (starts with \"hello\")\n{readable}");
     refuses(&bed, &["analyze", "text.txt"], &unknown);
     let nothing = "error: no trace in empty: no trace folder, no .pfw, no JSON with events\n";
     refuses(&bed, &["analyze", "empty"], &format!("{nothing}{readable}"));

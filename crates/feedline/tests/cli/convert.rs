@@ -31,7 +31,7 @@ fn refuses(bed: &Bed, args: &[&str], stderr: &str) {
 #[test]
 fn the_suffix_says_the_format_and_the_report_what_was_bad() {
     let bed = bed();
-    let bad = "warning: in.pfw:3: this ends too early\nwarning: 1 bad line: left out\n";
+    let bad = "warning: in.pfw:3: this ends too early\nwarning: 1 bad line: skipped\n";
     let ended = convert(&bed, &["in.pfw", "new/t.json"]);
     assert_eq!(ended.stderr, format!("new/t.json: 2 events, 1 file read, 1 file written\n{bad}"));
     assert_eq!((ended.stdout.as_str(), ended.code), ("", Some(0)));
@@ -57,7 +57,7 @@ fn what_is_there_is_replaced_only_on_request() {
     refuses(
         &bed,
         &["in.pfw", "t.json"],
-        "error: t.json exists\nhint: add --overwrite to replace it\n",
+        "error: t.json already exists\nhint: use --overwrite to replace it\n",
     );
     fs::write(bed.path("t.json"), "old").unwrap();
     assert_eq!(convert(&bed, &["in.pfw", "t.json", "--overwrite"]).code, Some(0));
@@ -68,7 +68,7 @@ fn what_is_there_is_replaced_only_on_request() {
     refuses(
         &bed,
         &["in.pfw", "d", "--to", "dftracer"],
-        &format!("error: {file} exists\nhint: add --overwrite to replace it\n"),
+        &format!("error: {file} already exists\nhint: use --overwrite to replace it\n"),
     );
     // A file of another process of an earlier conversion would be taken for a part of this one.
     bed.write("d/trace-0123456789abcdef-app.pfw.gz", "");
@@ -77,7 +77,7 @@ fn what_is_there_is_replaced_only_on_request() {
     refuses(
         &bed,
         &["d", "d", "--to", "dftracer", "--overwrite"],
-        &format!("error: {file} belongs to the trace that is read\nhint: choose another OUT\n"),
+        &format!("error: {file} is part of the input trace\nhint: choose a different OUT\n"),
     );
 }
 
@@ -88,8 +88,8 @@ fn what_cannot_be_done_is_said_in_words() {
     refuses(
         &bed,
         &["note.txt", "t.json"],
-        "error: note.txt is no trace that is known: it begins with \"hello\"\nhint: traces that can be read: \
-         folders of Feedline, DFTracer's .pfw and .pfw.gz, Chrome's JSON\n",
+        "error: unrecognized trace format: note.txt (starts with \"hello\")\nhint: readable traces: Feedline \
+         trace folders, DFTracer files (.pfw.gz, .pfw), Chrome files (.json, .json.gz)\n",
     );
     refuses(
         &bed,
@@ -99,14 +99,14 @@ fn what_cannot_be_done_is_said_in_words() {
     refuses(
         &bed,
         &["in.pfw", "t.csv"],
-        "error: no trace format is known by the suffix of t.csv\nhint: end it with .pfw.gz, .json, .json.gz \
-         or .pftrace, or name the format with --to\n",
+        "error: cannot tell the trace format from the name t.csv\nhint: end it with one of .pftrace, \
+         .perfetto-trace, .pfw.gz, .pfw, .json, .json.gz, or select a format with --to\n",
     );
     refuses(
         &bed,
         &["in.pfw", "t.json", "--max-events", "5000"],
-        "error: --max-events is for Perfetto's traces, and t.json is none\nhint: leave --max-events out, or \
-         choose the format with --to\n",
+        "error: --max-events applies to Perfetto output, not to t.json\nhint: drop --max-events, or select \
+         the format with --to\n",
     );
     refuses(
         &bed,
@@ -118,7 +118,7 @@ fn what_cannot_be_done_is_said_in_words() {
     refuses(
         &bed,
         &["t.pftrace", "t.json"],
-        "error: t.pftrace is a Perfetto trace: those are written and not read\nhint: convert the trace that it \
-         was made of\n",
+        "error: t.pftrace is a Perfetto trace: Feedline writes this format but cannot read it\nhint: convert \
+         the trace it was made from\n",
     );
 }

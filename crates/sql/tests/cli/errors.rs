@@ -116,8 +116,9 @@ fn what_is_no_trace_and_no_place_is_said() {
     refuses(
         &bed,
         &["note.txt", "select 1"],
-        "error: note.txt is no trace that is known: it begins with \"hello\"\n\
-         hint: traces: folders of Feedline, DFTracer's .pfw and .pfw.gz, Chrome's JSON\n",
+        "error: unrecognized trace format: note.txt (starts with \"hello\")\n\
+         hint: readable traces: Feedline trace folders, DFTracer files (.pfw.gz, .pfw), Chrome files \
+         (.json, .json.gz)\n",
     );
     refuses(
         &bed,

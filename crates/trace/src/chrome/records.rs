@@ -2,7 +2,8 @@
 
 use std::io;
 
-use crate::dialect::{Pieces, Stretch};
+use crate::dftracer::Pieces;
+use crate::file_slice::FileSlice;
 
 /// A record longer than this is none.
 const RECORD_LIMIT: usize = 16 << 20;
@@ -28,9 +29,9 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    pub(crate) fn open(stretch: &Stretch) -> io::Result<Self> {
+    pub(crate) fn open(slice: &FileSlice) -> io::Result<Self> {
         Ok(Self {
-            pieces: Pieces::open(stretch)?,
+            pieces: Pieces::open(slice)?,
             piece: Vec::new(),
             at: 0,
             depth: 0,

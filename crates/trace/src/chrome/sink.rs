@@ -5,13 +5,13 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::chrome::{ORIGIN, PROCESS};
+use crate::error::TraceError;
 use crate::event::{Batch, Event, Kind};
-use crate::flow::Sink;
+use crate::flow::{Output, Sink};
 use crate::json;
 use crate::layout::usual_kind;
 use crate::process::{End, Process};
 use crate::tables::Tables;
-use crate::trouble::ConvertError;
 use crate::unfinished::UnfinishedStream;
 
 /// A file of Chrome's JSON that is being written.
@@ -25,7 +25,7 @@ pub struct ChromeSink {
 
 impl ChromeSink {
     /// Compressed if the name ends with `.gz`.
-    pub fn new(path: &Path) -> Result<Self, ConvertError> {
+    pub fn new(path: &Path) -> Result<Self, TraceError> {
         Ok(Self { file: UnfinishedStream::create(path)?, origin_ns: None, named: Vec::new() })
     }
 
@@ -115,9 +115,7 @@ impl ChromeSink {
 }
 
 impl Sink for ChromeSink {
-    type Error = ConvertError;
-
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), ConvertError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         for event in &batch.events {
             self.name_process(tables, event.process, event.start_ns);
             let extra =
@@ -128,7 +126,7 @@ impl Sink for ChromeSink {
         Ok(())
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), ConvertError> {
+    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
         // What was learnt of a process after its first event takes the place of what was said then.
         for row in 0..tables.processes.len() {
             if let Ok(row) = u32::try_from(row) {
@@ -144,6 +142,10 @@ impl Sink for ChromeSink {
         let out = self.file.buffer();
         out.extend_from_slice(if is_empty { b"{\"traceEvents\":[]}\n" } else { b"\n]}\n" });
         self.file.finish()
+    }
+
+    fn output(&self) -> Output {
+        Output { paths: vec![self.file.path().to_owned()], slices: None }
     }
 }
 

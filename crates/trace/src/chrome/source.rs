@@ -8,14 +8,15 @@ use crate::chrome::PROCESS;
 use crate::chrome::head::Head;
 use crate::chrome::processes::{Processes, UNKNOWN_HOST};
 use crate::chrome::records::Records;
-use crate::dialect::Stretch;
+use crate::error::TraceError;
 use crate::event::{Batch, Event, Kind};
+use crate::file_slice::FileSlice;
 use crate::flow::Source;
+use crate::intake::{Damage, Intake};
 use crate::layout::{kind_named, usual_kind};
 use crate::process::{End, Process};
 use crate::quick::QuickMap;
 use crate::tables::Tables;
-use crate::trouble::{ConvertError, Damage, Intake};
 
 /// Events of a batch.
 const BATCH: usize = 10_000;
@@ -23,7 +24,7 @@ const BATCH: usize = 10_000;
 /// Files of Chrome's JSON, one after the other. Memory grows with what has begun and not ended, and with
 /// processes.
 pub struct ChromeSource {
-    stretches: Vec<Stretch>,
+    slices: Vec<FileSlice>,
     /// What is known of the clock of every file.
     clocks: Vec<Clock>,
     /// The file that is read, and its records; none before it was opened.
@@ -59,20 +60,20 @@ struct Begun {
 
 impl ChromeSource {
     /// Opens a file, compressed or not.
-    pub fn open(path: &Path) -> Result<Self, ConvertError> {
-        Self::of(vec![Stretch::of(path)])
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        Self::of(vec![FileSlice::of(path)])
     }
 
     /// Files that belong together: one a rank, or one a part of the time.
-    pub fn of(stretches: Vec<Stretch>) -> Result<Self, ConvertError> {
-        let clocks = vec![Clock::default(); stretches.len()];
-        Self::with(stretches, clocks)
+    pub fn of(slices: Vec<FileSlice>) -> Result<Self, TraceError> {
+        let clocks = vec![Clock::default(); slices.len()];
+        Self::with(slices, clocks)
     }
 
-    fn with(stretches: Vec<Stretch>, clocks: Vec<Clock>) -> Result<Self, ConvertError> {
-        let files = stretches.len() as u64;
+    fn with(slices: Vec<FileSlice>, clocks: Vec<Clock>) -> Result<Self, TraceError> {
+        let files = slices.len() as u64;
         let mut source = Self {
-            stretches,
+            slices,
             clocks,
             file: 0,
             records: None,
@@ -90,18 +91,18 @@ impl ChromeSource {
 
     /// After the last batch: a source of the same files that gives other times, if a file said behind its
     /// events when its time 0 is.
-    pub fn again(&self) -> Result<Option<Self>, ConvertError> {
+    pub fn again(&self) -> Result<Option<Self>, TraceError> {
         if !self.clocks.iter().any(|clock| clock.is_late) {
             return Ok(None);
         }
         let known = |clock: &Clock| Clock { origin_ns: clock.origin_ns, ..Clock::default() };
-        Self::with(self.stretches.clone(), self.clocks.iter().map(known).collect()).map(Some)
+        Self::with(self.slices.clone(), self.clocks.iter().map(known).collect()).map(Some)
     }
 
     /// Whether the first thing in a file's array is an event; other JSON is no trace.
-    pub fn has_events(stretch: &Stretch) -> Result<bool, ConvertError> {
-        let error = |source| ConvertError::Read { path: stretch.name.clone(), source };
-        let mut records = Records::open(stretch).map_err(error)?;
+    pub fn has_events(slice: &FileSlice) -> Result<bool, TraceError> {
+        let error = |source| TraceError::Read { path: slice.name.clone(), source };
+        let mut records = Records::open(slice).map_err(error)?;
         let first = records.next().map_err(error)?;
         let event = first.and_then(|text| serde_json::from_slice::<Map<_, Value>>(text).ok());
         Ok(event.is_some_and(|event| event.contains_key("ph")))
@@ -110,11 +111,6 @@ impl ChromeSource {
     /// The clocks of the files, in their order.
     pub fn clocks(&self) -> &[Clock] {
         &self.clocks
-    }
-
-    /// What was met so far; complete after the last batch.
-    pub fn intake(&self) -> &Intake {
-        &self.intake
     }
 
     fn take(
@@ -346,12 +342,11 @@ impl ChromeSource {
         self.processes.begin(head.rank);
     }
 
-    fn open_file(&mut self) -> Result<bool, ConvertError> {
-        let Some(stretch) = self.stretches.get(self.file) else { return Ok(false) };
-        let opened = Records::open(stretch);
-        self.records = Some(
-            opened.map_err(|source| ConvertError::Read { path: stretch.name.clone(), source })?,
-        );
+    fn open_file(&mut self) -> Result<bool, TraceError> {
+        let Some(slice) = self.slices.get(self.file) else { return Ok(false) };
+        let opened = Records::open(slice);
+        self.records =
+            Some(opened.map_err(|source| TraceError::Read { path: slice.name.clone(), source })?);
         (self.is_begun, self.record) = (false, 0);
         Ok(true)
     }
@@ -361,7 +356,7 @@ impl ChromeSource {
         let Some(records) = self.records.take() else { return };
         if records.is_cut() {
             self.intake.damaged_files += 1;
-            self.intake.damaged(&self.stretches[self.file].name);
+            self.intake.damaged(&self.slices[self.file].name);
         }
         self.intake.too_long(records.too_long);
         self.close(tables, batch);
@@ -389,15 +384,13 @@ impl ChromeSource {
     }
 
     fn damage(&mut self, reason: &'static str) {
-        let (path, line) = (&self.stretches[self.file].name, self.record);
+        let (path, line) = (&self.slices[self.file].name, self.record);
         self.intake.bad(|| Damage { path: path.clone(), line, reason });
     }
 }
 
 impl Source for ChromeSource {
-    type Error = ConvertError;
-
-    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, ConvertError> {
+    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
         batch.clear();
         while batch.events.len() < BATCH {
             let Some(records) = &mut self.records else {
@@ -413,8 +406,8 @@ impl Source for ChromeSource {
                     continue;
                 }
                 Err(source) => {
-                    let path = self.stretches[self.file].name.clone();
-                    return Err(ConvertError::Read { path, source });
+                    let path = self.slices[self.file].name.clone();
+                    return Err(TraceError::Read { path, source });
                 }
             };
             self.record += 1;
@@ -427,6 +420,10 @@ impl Source for ChromeSource {
         }
         self.intake.events += batch.events.len() as u64;
         Ok(!batch.events.is_empty())
+    }
+
+    fn intake(&self) -> &Intake {
+        &self.intake
     }
 }
 

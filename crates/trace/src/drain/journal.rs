@@ -10,7 +10,8 @@ use feedline_recorder::{Ending, Pair, ProcessFacts, Trouble};
 use serde::{Deserialize, Serialize};
 
 use super::processes::Processes;
-use crate::folder::{At as _, FolderError};
+use crate::error::TraceError;
+use crate::folder::At as _;
 use crate::tables::Tables;
 
 /// A line of the journal: what is new about a process.
@@ -66,7 +67,7 @@ impl Journal {
         &mut self,
         processes: &mut Processes,
         tables: &Tables,
-    ) -> Result<(), FolderError> {
+    ) -> Result<(), TraceError> {
         let mut text = String::new();
         for index in 0..processes.len() {
             let process = processes.get_mut(index);
@@ -109,14 +110,14 @@ impl Journal {
         &mut self,
         processes: &mut Processes,
         tables: &mut Tables,
-    ) -> Result<(), FolderError> {
+    ) -> Result<(), TraceError> {
         let mut files = self.files()?;
         files.sort_unstable();
         for (number, path) in files {
             self.next = self.next.max(number + 1);
             let text = fs::read_to_string(&path).at(&path)?;
             for line in text.lines() {
-                let line: Line = serde_json::from_str(line).map_err(|_| FolderError::Content {
+                let line: Line = serde_json::from_str(line).map_err(|_| TraceError::Content {
                     path: path.clone(),
                     what: "a line that is no note of a drainer",
                 })?;
@@ -126,7 +127,7 @@ impl Journal {
         Ok(())
     }
 
-    fn files(&self) -> Result<Vec<(u32, PathBuf)>, FolderError> {
+    fn files(&self) -> Result<Vec<(u32, PathBuf)>, TraceError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.at(&self.folder)?,

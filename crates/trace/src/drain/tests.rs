@@ -306,7 +306,7 @@ fn recordings_of_another_build_are_refused_by_name() {
     bytes[8] ^= 1;
     fs::write(&path, bytes).unwrap();
     match recover(&place.dir).unwrap_err() {
-        FolderError::Recording { path: named, source: ReadError::OtherBuild } => {
+        TraceError::Recording { path: named, source: ReadError::OtherBuild } => {
             assert_eq!(named, path);
         }
         other => panic!("{other:?}"),

@@ -15,13 +15,14 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
 
+use super::at::At as _;
 use super::cursor::TableReader;
 use super::decode::{self, Wrong};
-use super::error::{At as _, FolderError};
 use super::page_head::{self, Most};
 use super::reader::{Ids, WriterRows, check, parts};
 use super::schema::{Column as Described, EVENTS, Type};
 use super::survey::{self, SURVEY_KEY, Survey};
+use crate::error::TraceError;
 use crate::tables::Tables;
 
 /// The row groups of a trace folder, in the order in which they were written.
@@ -163,7 +164,7 @@ impl Block {
 
 impl Blocks {
     /// Opens a folder: what its files say at their ends, and the tables.
-    pub fn open(dir: &Path, tables: &mut Tables) -> Result<Self, FolderError> {
+    pub fn open(dir: &Path, tables: &mut Tables) -> Result<Self, TraceError> {
         check(dir)?;
         let mut blocks = Self { parts: Vec::new(), groups: Vec::new(), ids: Ids::default() };
         for (_, _, path) in parts(dir, EVENTS)? {
@@ -182,7 +183,7 @@ impl Blocks {
         Ok(blocks)
     }
 
-    fn resolve_surveys(&mut self) -> Result<(), FolderError> {
+    fn resolve_surveys(&mut self) -> Result<(), TraceError> {
         for part in &mut self.parts {
             for (process, _) in part.surveys.iter_mut().flatten().flat_map(|it| &mut it.lanes) {
                 let (writer, at) = super::reader::split(*process);
@@ -190,7 +191,7 @@ impl Blocks {
                 let row = row.and_then(|rows| rows.get(at).copied().flatten());
                 let Some(row) = row else {
                     let what = "a process that no table has";
-                    return Err(FolderError::Content { path: part.path.clone(), what });
+                    return Err(TraceError::Content { path: part.path.clone(), what });
                 };
                 *process = i64::from(row);
             }
@@ -239,7 +240,7 @@ impl Blocks {
     }
 
     /// Reads columns of a row group. Processes and files are rows of the tables.
-    pub fn read(&self, index: usize, columns: &[&str]) -> Result<Block, FolderError> {
+    pub fn read(&self, index: usize, columns: &[&str]) -> Result<Block, TraceError> {
         let (part, group) = self.groups[index];
         let part = &self.parts[part];
         let file = File::open(&part.path).at(&part.path)?;
@@ -260,7 +261,7 @@ impl Blocks {
     }
 
     /// Compares all columns with their checksums.
-    pub fn verify(&self) -> Result<(), FolderError> {
+    pub fn verify(&self) -> Result<(), TraceError> {
         for (part, group) in &self.groups {
             let part = &self.parts[*part];
             let file = File::open(&part.path).at(&part.path)?;
@@ -297,8 +298,8 @@ impl Blocks {
 }
 
 impl Part {
-    fn wrong(&self, what: &'static str) -> FolderError {
-        FolderError::Content { path: self.path.clone(), what }
+    fn wrong(&self, what: &'static str) -> TraceError {
+        TraceError::Content { path: self.path.clone(), what }
     }
 
     fn column(
@@ -308,7 +309,7 @@ impl Part {
         place: usize,
         described: Described,
         rows: usize,
-    ) -> Result<Column, FolderError> {
+    ) -> Result<Column, TraceError> {
         let chunk = self.metadata.row_group(group).column(place);
         let (start, _) = chunk.byte_range();
         let bytes = self.bytes(file, group, place)?;
@@ -325,13 +326,13 @@ impl Part {
     }
 
     /// The bytes of a column of a row group, compared with their checksum.
-    fn bytes(&self, file: &File, group: usize, place: usize) -> Result<Vec<u8>, FolderError> {
+    fn bytes(&self, file: &File, group: usize, place: usize) -> Result<Vec<u8>, TraceError> {
         let (start, length) = self.metadata.row_group(group).column(place).byte_range();
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
         file.read_exact_at(&mut bytes, start).at(&self.path)?;
         if self.checksum(group, place).is_some_and(|expected| crc32fast::hash(&bytes) != expected) {
             let source = ParquetError::General("a column that is not what was written".to_owned());
-            return Err(FolderError::Damaged { path: self.path.clone(), source });
+            return Err(TraceError::Damaged { path: self.path.clone(), source });
         }
         Ok(bytes)
     }

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{At as _, FolderError};
+use super::at::At as _;
 use crate::alive;
+use crate::error::TraceError;
 
 /// The folder of claims.
 pub(crate) const WRITERS: &str = "writers";
@@ -47,7 +48,7 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// Takes a number that nobody has. The first writer of a trace has 0, so that most ids are small.
-    pub(crate) fn new(dir: &Path, facts: WriterFacts) -> Result<Self, FolderError> {
+    pub(crate) fn new(dir: &Path, facts: WriterFacts) -> Result<Self, TraceError> {
         let folder = dir.join(WRITERS);
         fs::create_dir_all(&folder).at(&folder)?;
         let mut number = numbers(&folder)?.last().map_or(0, |(last, _)| last + 1);
@@ -73,7 +74,7 @@ impl Claim {
     }
 
     /// Goes on in the place of a writer that is gone. `None` if it is there, or is just coming.
-    pub(crate) fn resume(number: u32, path: PathBuf) -> Result<Option<Self>, FolderError> {
+    pub(crate) fn resume(number: u32, path: PathBuf) -> Result<Option<Self>, TraceError> {
         let mut file = File::options().read(true).write(true).open(&path).at(&path)?;
         let is_locked = match file.try_lock() {
             Ok(()) => true,
@@ -91,14 +92,14 @@ impl Claim {
     }
 
     /// Changes what is said about this writer.
-    pub(crate) fn set_folders(&mut self, folders: Vec<PathBuf>) -> Result<(), FolderError> {
+    pub(crate) fn set_folders(&mut self, folders: Vec<PathBuf>) -> Result<(), TraceError> {
         self.facts.folders = folders;
         self.write()
     }
 
     /// Written in place: another name would be another file, which is not locked. Whoever reads half of
     /// it takes the writer for one that is just coming.
-    fn write(&mut self) -> Result<(), FolderError> {
+    fn write(&mut self) -> Result<(), TraceError> {
         let text = serde_json::to_string(&self.facts).unwrap_or_default();
         let mut put = || {
             self.file.set_len(0)?;
@@ -115,7 +116,7 @@ impl Claim {
 }
 
 /// Numbers that are taken, and their files.
-pub(crate) fn numbers(folder: &Path) -> Result<Vec<(u32, PathBuf)>, FolderError> {
+pub(crate) fn numbers(folder: &Path) -> Result<Vec<(u32, PathBuf)>, TraceError> {
     let mut found = Vec::new();
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),

@@ -13,10 +13,11 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::FileReader as _;
 use parquet::file::serialized_reader::SerializedFileReader;
 
-use super::error::{At as _, FolderError};
+use super::at::At as _;
 use super::page_head::{self, Most};
 use super::schema::{Column, Table, Type, VERSION};
 use super::table_file::{CHECKSUMS_KEY, VERSION_KEY};
+use crate::error::TraceError;
 
 /// Columns of a table, and where they are in a file.
 pub(crate) type Places = Vec<(Column, Option<usize>)>;
@@ -36,7 +37,7 @@ pub(crate) struct TableReader {
 impl TableReader {
     /// Opens a file and compares its columns with those of the table. A file of an earlier version may
     /// lack optional ones.
-    pub(crate) fn open(table: Table, path: &Path) -> Result<Self, FolderError> {
+    pub(crate) fn open(table: Table, path: &Path) -> Result<Self, TraceError> {
         let bytes = File::open(path).at(path)?;
         let file = bytes.try_clone().at(path)?;
         let file = SerializedFileReader::new(file).at(path)?;
@@ -56,7 +57,7 @@ impl TableReader {
             };
             if !fits {
                 let expected = column.kind.name();
-                return Err(FolderError::Column {
+                return Err(TraceError::Column {
                     path: path.to_owned(),
                     column: column.name,
                     expected,
@@ -72,7 +73,7 @@ impl TableReader {
         let version = reader.fact(VERSION_KEY).and_then(|text| text.parse::<u32>().ok());
         match version {
             Some(found) if found > VERSION => {
-                Err(FolderError::Version { path: path.to_owned(), found, known: VERSION })
+                Err(TraceError::Version { path: path.to_owned(), found, known: VERSION })
             }
             _ => Ok(reader),
         }
@@ -99,7 +100,7 @@ impl TableReader {
         &self,
         index: usize,
         is_wanted: impl Fn(&str) -> bool,
-    ) -> Result<Group, FolderError> {
+    ) -> Result<Group, TraceError> {
         let group = self.file.get_row_group(index).at(&self.path)?;
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         let mut cursors = Vec::new();
@@ -175,7 +176,7 @@ impl TableReader {
     }
 
     /// All rows of a row group.
-    pub(crate) fn all(&self, index: usize) -> Result<Group, FolderError> {
+    pub(crate) fn all(&self, index: usize) -> Result<Group, TraceError> {
         let mut group = self.group(index, |_| true)?;
         group.next(usize::MAX)?;
         Ok(group)
@@ -202,7 +203,7 @@ pub(crate) struct Group {
 
 impl Group {
     /// Reads the next rows of all columns, at most `most`; how many there were.
-    pub(crate) fn next(&mut self, most: usize) -> Result<usize, FolderError> {
+    pub(crate) fn next(&mut self, most: usize) -> Result<usize, TraceError> {
         let rows = self.rows.min(most);
         for cursor in &mut self.cursors {
             cursor.read(rows).at(&self.path)?;

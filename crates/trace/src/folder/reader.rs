@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 
 use parquet::data_type::ByteArray;
 
+use super::at::At as _;
 use super::claim::Claim;
 use super::cursor::{Cursor, Group, TableReader};
-use super::error::{At as _, FolderError};
 use super::schema::{EVENTS, FILES, PROCESSES, Table, VERSION};
 use super::writer::{FORMAT, TRACE_FILE, TraceFile};
+use crate::error::TraceError;
 use crate::event::{Batch, Event, Kind};
 use crate::flow::Source;
+use crate::intake::Intake;
 use crate::process::{End, Process};
 use crate::tables::Tables;
 
@@ -28,6 +30,7 @@ pub struct Folder {
     ids: Option<Ids>,
     /// Columns that are read; all if there are none.
     only: Vec<String>,
+    intake: Intake,
 }
 
 struct Open {
@@ -47,12 +50,13 @@ impl std::fmt::Debug for Folder {
 impl Folder {
     /// Opens a folder. What programs recorded into it and nobody read yet is not seen: see
     /// [`recover`](crate::recover).
-    pub fn open(dir: &Path) -> Result<Self, FolderError> {
+    pub fn open(dir: &Path) -> Result<Self, TraceError> {
         check(dir)?;
         let mut parts: Vec<PathBuf> =
             parts(dir, EVENTS)?.into_iter().map(|(_, _, path)| path).collect();
         parts.reverse();
-        Ok(Self { dir: dir.to_owned(), parts, file: None, ids: None, only: Vec::new() })
+        let intake = Intake { files: 1, ..Intake::default() };
+        Ok(Self { dir: dir.to_owned(), parts, file: None, ids: None, only: Vec::new(), intake })
     }
 
     /// Reads these columns of events only; what the others hold is left empty.
@@ -63,7 +67,7 @@ impl Folder {
     }
 
     /// The next rows of events.
-    fn next_group(&mut self) -> Result<Option<(&mut Group, &Path)>, FolderError> {
+    fn next_group(&mut self) -> Result<Option<(&mut Group, &Path)>, TraceError> {
         loop {
             let is_open = match &mut self.file {
                 Some(open) if open.group.as_ref().is_some_and(|group| !group.is_done()) => true,
@@ -90,9 +94,7 @@ impl Folder {
 }
 
 impl Source for Folder {
-    type Error = FolderError;
-
-    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, FolderError> {
+    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
         batch.clear();
         if self.ids.is_none() {
             self.ids = Some(Ids::load(&self.dir, tables)?);
@@ -105,7 +107,12 @@ impl Source for Folder {
             Err(error) => Err(error),
         };
         self.ids = Some(ids);
+        self.intake.events += batch.events.len() as u64;
         filled
+    }
+
+    fn intake(&self) -> &Intake {
+        &self.intake
     }
 }
 
@@ -116,10 +123,10 @@ fn fill(
     ids: &Ids,
     tables: &mut Tables,
     batch: &mut Batch,
-) -> Result<(), FolderError> {
+) -> Result<(), TraceError> {
     let rows = group.next(BATCH)?;
     batch.events.resize(rows, Event { count: 1, ..Event::default() });
-    let bad = |what: &'static str| FolderError::Content { path: path.to_owned(), what };
+    let bad = |what: &'static str| TraceError::Content { path: path.to_owned(), what };
     for cursor in &group.cursors {
         assign(cursor, ids, tables, batch).map_err(bad)?;
     }
@@ -269,7 +276,7 @@ pub(crate) fn processes_of(writer: &WriterRows) -> &Vec<Option<u32>> {
 }
 
 impl Ids {
-    pub(crate) fn load(dir: &Path, tables: &mut Tables) -> Result<Self, FolderError> {
+    pub(crate) fn load(dir: &Path, tables: &mut Tables) -> Result<Self, TraceError> {
         let mut ids = Self::default();
         for (_, _, path) in parts(dir, FILES)? {
             read_files(&path, &mut |id, text| {
@@ -321,7 +328,7 @@ pub(crate) fn split(id: i64) -> (u32, usize) {
 }
 
 /// Files of a table: the writer's name, their number, and where they are.
-pub(crate) fn parts(dir: &Path, table: Table) -> Result<Vec<(String, u32, PathBuf)>, FolderError> {
+pub(crate) fn parts(dir: &Path, table: Table) -> Result<Vec<(String, u32, PathBuf)>, TraceError> {
     let folder = dir.join(table.name);
     let mut found = Vec::new();
     for entry in fs::read_dir(&folder).at(&folder)? {
@@ -339,9 +346,9 @@ pub(crate) fn parts(dir: &Path, table: Table) -> Result<Vec<(String, u32, PathBu
 }
 
 /// Looks at the description of a folder.
-pub(crate) fn check(dir: &Path) -> Result<TraceFile, FolderError> {
+pub(crate) fn check(dir: &Path) -> Result<TraceFile, TraceError> {
     let path = dir.join(TRACE_FILE);
-    let none = || FolderError::NotATrace { path: dir.to_owned() };
+    let none = || TraceError::NotATrace { path: dir.to_owned() };
     let text = match fs::read_to_string(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(none()),
         text => text.at(&path)?,
@@ -351,13 +358,13 @@ pub(crate) fn check(dir: &Path) -> Result<TraceFile, FolderError> {
         return Err(none());
     }
     if described.version > VERSION {
-        return Err(FolderError::Version { path, found: described.version, known: VERSION });
+        return Err(TraceError::Version { path, found: described.version, known: VERSION });
     }
     Ok(described)
 }
 
 /// What one writer wrote into the tables, each row where it was.
-pub(crate) fn tables_of(dir: &Path, claim: &Claim) -> Result<Tables, FolderError> {
+pub(crate) fn tables_of(dir: &Path, claim: &Claim) -> Result<Tables, TraceError> {
     let mut tables = Tables::default();
     let name = &claim.facts.name;
     let mut is_sound = true;
@@ -376,11 +383,11 @@ pub(crate) fn tables_of(dir: &Path, claim: &Claim) -> Result<Tables, FolderError
         Ok(tables)
     } else {
         let path = dir.join(FILES.name).join(name);
-        Err(FolderError::Content { path, what: "its rows are not in a row" })
+        Err(TraceError::Content { path, what: "its rows are not in a row" })
     }
 }
 
-fn read_files(path: &Path, take: &mut dyn FnMut(i64, &str)) -> Result<(), FolderError> {
+fn read_files(path: &Path, take: &mut dyn FnMut(i64, &str)) -> Result<(), TraceError> {
     let reader = TableReader::open(FILES, path)?;
     for index in 0..reader.groups() {
         let group = reader.all(index)?;
@@ -397,14 +404,14 @@ fn read_files(path: &Path, take: &mut dyn FnMut(i64, &str)) -> Result<(), Folder
 fn read_processes(
     path: &Path,
     take: &mut dyn FnMut(i64, Option<i64>, Process),
-) -> Result<(), FolderError> {
+) -> Result<(), TraceError> {
     let reader = TableReader::open(PROCESSES, path)?;
     for index in 0..reader.groups() {
         let group = reader.all(index)?;
         let numbers = |name: &str| -> HashMap<usize, i64> {
             group.cursor(name).map(|cursor| cursor.numbers().collect()).unwrap_or_default()
         };
-        let texts = |name: &str| -> Result<HashMap<usize, String>, FolderError> {
+        let texts = |name: &str| -> Result<HashMap<usize, String>, TraceError> {
             let cursor = group.cursor(name).into_iter();
             let each = cursor.flat_map(Cursor::texts);
             each.map(|(row, text)| Ok((row, text.as_utf8().at(path)?.to_owned()))).collect()
@@ -415,13 +422,13 @@ fn read_processes(
                 .columns
                 .iter()
                 .map(|c| Ok((c.name, texts(c.name)?)))
-                .collect::<Result<_, FolderError>>()?,
+                .collect::<Result<_, TraceError>>()?,
         };
         let rows = columns.numbers.get("id").map_or(0, HashMap::len);
         for row in 0..rows {
             let process = columns
                 .process(row)
-                .map_err(|what| FolderError::Content { path: path.to_owned(), what })?;
+                .map_err(|what| TraceError::Content { path: path.to_owned(), what })?;
             let id = columns.number("id", row).unwrap_or(0);
             take(id, columns.number("parent", row), process);
         }

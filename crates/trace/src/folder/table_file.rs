@@ -16,9 +16,10 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescPtr};
 
+use super::at::At as _;
 use super::column::{Extent, Gathered, Pages};
-use super::error::{At as _, FolderError};
 use super::schema::{Table, Type, VERSION};
+use crate::error::TraceError;
 
 /// Zstandard's level. Higher ones cost more than the tracing itself and win a few per cent.
 const LEVEL: i32 = 1;
@@ -49,7 +50,7 @@ impl std::fmt::Debug for TableFile {
 
 impl TableFile {
     /// Begins a file that will be at `path`.
-    pub(crate) fn create(table: Table, path: PathBuf) -> Result<Self, FolderError> {
+    pub(crate) fn create(table: Table, path: PathBuf) -> Result<Self, TraceError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let partial = path.with_file_name(format!(".{name}.partial"));
         let schema = table.schema();
@@ -76,7 +77,7 @@ impl TableFile {
     }
 
     /// Writes the columns, which are those of the table in its order, and empties them.
-    pub(crate) fn write_group(&mut self, columns: &mut [Gathered<'_>]) -> Result<(), FolderError> {
+    pub(crate) fn write_group(&mut self, columns: &mut [Gathered<'_>]) -> Result<(), TraceError> {
         self.try_group(columns).at(&self.partial)
     }
 
@@ -95,7 +96,7 @@ impl TableFile {
     }
 
     /// Completes the file, with these facts at its end, and gives it its name.
-    pub(crate) fn commit(mut self, facts: &[(&str, String)]) -> Result<u64, FolderError> {
+    pub(crate) fn commit(mut self, facts: &[(&str, String)]) -> Result<u64, TraceError> {
         let checksums = std::mem::take(&mut self.checksums);
         let own = [(VERSION_KEY, VERSION.to_string()), (CHECKSUMS_KEY, checksums)];
         for (key, value) in own.iter().chain(facts) {
@@ -120,7 +121,7 @@ struct Press {
 }
 
 impl Press {
-    fn new() -> Result<Self, FolderError> {
+    fn new() -> Result<Self, TraceError> {
         let compressor = zstd::bulk::Compressor::new(LEVEL).at(Path::new("zstd"))?;
         Ok(Self { compressor })
     }

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
+use super::at::At as _;
 use super::claim::{Claim, WriterFacts};
 use super::column::{Gathered, Numbers, Texts};
-use super::error::{At as _, FolderError};
 use super::event_columns::EventColumns;
 use super::reader;
 use super::schema::{EVENTS, FILES, PROCESSES, TABLES, Table, Type, VERSION};
 use super::survey::{self, SURVEY_KEY, Survey};
 use super::table_file::TableFile;
+use crate::error::TraceError;
 use crate::event::Batch;
-use crate::flow::Sink;
+use crate::flow::{Output, Sink};
 use crate::process::{End, Process};
 use crate::tables::Tables;
 use crate::{alive, clocks};
@@ -76,12 +77,12 @@ pub struct FolderWriter {
 
 impl FolderWriter {
     /// Makes the folder if it is not there, and a part of it.
-    pub fn create(dir: &Path) -> Result<Self, FolderError> {
+    pub fn create(dir: &Path) -> Result<Self, TraceError> {
         let name = format!("{}-{}-{}", alive::host(), std::process::id(), clocks::wall_ns());
         Self::create_named(dir, name)
     }
 
-    pub(crate) fn create_named(dir: &Path, name: String) -> Result<Self, FolderError> {
+    pub(crate) fn create_named(dir: &Path, name: String) -> Result<Self, TraceError> {
         for table in TABLES {
             let folder = dir.join(table.name);
             fs::create_dir_all(&folder).at(&folder)?;
@@ -114,7 +115,7 @@ impl FolderWriter {
     }
 
     /// Goes on where a writer that is gone stopped. The tables are those of all that it wrote.
-    pub(crate) fn resume(dir: &Path, claim: Claim) -> Result<(Self, Tables), FolderError> {
+    pub(crate) fn resume(dir: &Path, claim: Claim) -> Result<(Self, Tables), TraceError> {
         let mut next = 0;
         for table in TABLES {
             for (writer, sequence, _) in reader::parts(dir, table)? {
@@ -142,7 +143,7 @@ impl FolderWriter {
 
     /// Takes events, which get their name when the writer is [finished](Sink::finish) at the latest; until then
     /// files of the tables may get other names.
-    pub fn append(&mut self, tables: &Tables, batch: &Batch) -> Result<(), FolderError> {
+    pub fn append(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         let mut events = batch.events.as_slice();
         while !events.is_empty() {
             let room = GROUP - self.columns.rows();
@@ -157,7 +158,7 @@ impl FolderWriter {
         Ok(())
     }
 
-    fn write_group(&mut self) -> Result<(), FolderError> {
+    fn write_group(&mut self) -> Result<(), TraceError> {
         if self.columns.rows() == 0 {
             return Ok(());
         }
@@ -178,7 +179,7 @@ impl FolderWriter {
 
     /// Completes the current file of events: what they refer to first, so that nothing that has its name
     /// refers to something that has none. `segments` says what the events were made of.
-    pub(crate) fn commit(&mut self, tables: &Tables, segments: &str) -> Result<(), FolderError> {
+    pub(crate) fn commit(&mut self, tables: &Tables, segments: &str) -> Result<(), TraceError> {
         self.write_group()?;
         self.write_files(tables)?;
         self.write_processes(tables)?;
@@ -194,7 +195,7 @@ impl FolderWriter {
         Ok(())
     }
 
-    fn write_files(&mut self, tables: &Tables) -> Result<(), FolderError> {
+    fn write_files(&mut self, tables: &Tables) -> Result<(), TraceError> {
         let new = tables.files().get(self.files_written..).unwrap_or_default();
         if new.is_empty() {
             return Ok(());
@@ -218,7 +219,7 @@ impl FolderWriter {
     }
 
     /// Processes change until they end, so their table is written anew, in the place of the one before.
-    fn write_processes(&mut self, tables: &Tables) -> Result<(), FolderError> {
+    fn write_processes(&mut self, tables: &Tables) -> Result<(), TraceError> {
         if tables.processes == self.processes_written {
             return Ok(());
         }
@@ -240,9 +241,7 @@ impl FolderWriter {
 }
 
 impl Sink for FolderWriter {
-    type Error = FolderError;
-
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), FolderError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         self.append(tables, batch)?;
         if self.in_file >= FILE_EVENTS {
             self.commit(tables, "")?;
@@ -250,8 +249,12 @@ impl Sink for FolderWriter {
         Ok(())
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), FolderError> {
+    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
         self.commit(tables, "")
+    }
+
+    fn output(&self) -> Output {
+        Output { paths: vec![self.dir.clone()], slices: None }
     }
 }
 
@@ -260,7 +263,7 @@ fn write_process_group(
     group: &[Process],
     first_id: i64,
     first: i64,
-) -> Result<(), FolderError> {
+) -> Result<(), TraceError> {
     let columns = PROCESSES.columns;
     let mut numbers: Vec<Numbers> =
         columns.iter().map(|column| Numbers::new(column.kind, column.is_optional)).collect();
@@ -317,7 +320,7 @@ fn words_of(end: &End) -> (&'static str, Option<i32>) {
 }
 
 /// Writes the description of a folder, or looks at the one that is there.
-fn describe(dir: &Path) -> Result<(), FolderError> {
+fn describe(dir: &Path) -> Result<(), TraceError> {
     let path = dir.join(TRACE_FILE);
     if fs::exists(&path).at(&path)? {
         return reader::check(dir).map(drop);

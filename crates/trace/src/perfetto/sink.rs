@@ -2,24 +2,23 @@
 
 use std::path::Path;
 
+use crate::error::TraceError;
 use crate::event::{Batch, Event, Kind};
-use crate::flow::{Sink, Source, pour};
+use crate::flow::{self, Output, Sink};
 use crate::perfetto::counters::{Bins, RATES, Traffic};
 use crate::perfetto::flows::Flows;
 use crate::perfetto::lanes::{Act, Stay, lay_out};
 use crate::perfetto::proto::{self, BEGIN, INSTANT, Packets};
 use crate::perfetto::slices::{Runs, Slices};
 use crate::perfetto::survey::{Survey, ThreadKey};
-use crate::perfetto::view::View;
 use crate::quick::QuickMap;
 use crate::tables::Tables;
-use crate::trouble::ConvertError;
 use crate::unfinished::UnfinishedStream;
 
 /// A Perfetto trace that is being written. It takes the events of a trace once, or twice if calls have
-/// to be merged: until [`is_complete`](Self::is_complete) says so.
+/// to be merged: until [`is_complete`](Sink::is_complete) says so.
 #[derive(Debug)]
-pub struct PerfettoSink {
+pub(super) struct PerfettoSink {
     file: UnfinishedStream,
     packets: Packets,
     survey: Survey,
@@ -44,18 +43,9 @@ struct Tracks {
     counters: QuickMap<(u32, u32), u64>,
 }
 
-/// What came of an export.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
-    /// Slices in the file.
-    pub slices: u64,
-    /// Events that were merged into some of them.
-    pub merged: u64,
-}
-
 impl PerfettoSink {
     /// Writes what a complete survey has seen.
-    pub fn new(path: &Path, survey: Survey) -> Result<Self, ConvertError> {
+    pub(super) fn new(path: &Path, survey: Survey) -> Result<Self, TraceError> {
         let (origin, end) =
             (survey.origin_ns.min(survey.end_ns), survey.end_ns.max(survey.origin_ns));
         let window = survey.view.window;
@@ -86,18 +76,8 @@ impl PerfettoSink {
         Ok(sink)
     }
 
-    /// Whether the file is written, or the events have to come once more.
-    pub fn is_complete(&self) -> bool {
-        self.is_complete
-    }
-
-    /// What came of it.
-    pub fn exported(&self) -> Exported {
-        Exported { slices: self.slices.kept.len() as u64, merged: self.merged }
-    }
-
     /// The tree of hosts, processes and threads.
-    fn describe(&mut self) -> Result<(), ConvertError> {
+    fn describe(&mut self) -> Result<(), TraceError> {
         let mut threads: Vec<ThreadKey> = self
             .survey
             .threads
@@ -196,7 +176,7 @@ impl PerfettoSink {
         tables: &Tables,
         event: &Event,
         extra: Option<&str>,
-    ) -> Result<(), ConvertError> {
+    ) -> Result<(), TraceError> {
         let is_shown = self.survey.shows(event);
         if self.runs.is_none() {
             if event.kind == Kind::Counter && is_shown {
@@ -232,7 +212,7 @@ impl PerfettoSink {
     }
 
     /// A number of the program's own.
-    fn counter(&mut self, tables: &Tables, event: &Event) -> Result<(), ConvertError> {
+    fn counter(&mut self, tables: &Tables, event: &Event) -> Result<(), TraceError> {
         let key = (event.process, event.name);
         let track = match self.tracks.counters.get(&key) {
             Some(track) => *track,
@@ -248,7 +228,7 @@ impl PerfettoSink {
         self.file.flush()
     }
 
-    fn write_traffic(&mut self) -> Result<(), ConvertError> {
+    fn write_traffic(&mut self) -> Result<(), TraceError> {
         let mut traffic: Vec<_> = std::mem::take(&mut self.traffic).into_iter().collect();
         traffic.sort_unstable_by_key(|(process, _)| *process);
         for (process, traffic) in traffic {
@@ -272,7 +252,7 @@ impl PerfettoSink {
         Ok(())
     }
 
-    fn write_slices(&mut self) -> Result<(), ConvertError> {
+    fn write_slices(&mut self) -> Result<(), TraceError> {
         self.flows.settle(&mut self.slices);
         let mut stays: Vec<(ThreadKey, Stay)> = Vec::with_capacity(self.slices.kept.len());
         let mut instants = Vec::new();
@@ -299,7 +279,7 @@ impl PerfettoSink {
         Ok(())
     }
 
-    fn write_thread(&mut self, key: ThreadKey, stays: &mut [Stay]) -> Result<(), ConvertError> {
+    fn write_thread(&mut self, key: ThreadKey, stays: &mut [Stay]) -> Result<(), TraceError> {
         let Some(track) = self.tracks.threads.get(&key).copied() else { return Ok(()) };
         let mut lanes = vec![track];
         let mut result = Ok(());
@@ -344,9 +324,7 @@ impl PerfettoSink {
 }
 
 impl Sink for PerfettoSink {
-    type Error = ConvertError;
-
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), ConvertError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         for event in &batch.events {
             let extra =
                 event.extra.and_then(|row| batch.texts.get(row as usize)).map(String::as_str);
@@ -356,7 +334,7 @@ impl Sink for PerfettoSink {
         self.file.flush()
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), ConvertError> {
+    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
         match &mut self.runs {
             None if self.shortest_kept_ns > 0 => {
                 self.runs = Some(Runs::new(&self.slices, self.survey.longest_run_ns()));
@@ -370,30 +348,14 @@ impl Sink for PerfettoSink {
         self.is_complete = true;
         self.file.finish()
     }
-}
 
-/// Reads a trace as often as it takes and writes it as Perfetto's. `open` opens it from its beginning; the
-/// last source comes back, for what it has to say about the input.
-pub fn export<S, E>(
-    mut open: impl FnMut() -> Result<S, E>,
-    path: &Path,
-    view: View,
-) -> Result<(Exported, S), E>
-where
-    S: Source,
-    E: From<S::Error> + From<ConvertError>,
-{
-    let mut survey = Survey::new(view);
-    while !survey.is_complete() {
-        pour::<_, _, E>(&mut open()?, &mut survey)?;
+    fn is_complete(&self) -> bool {
+        self.is_complete
     }
-    let mut sink = PerfettoSink::new(path, survey)?;
-    loop {
-        let mut source = open()?;
-        pour::<_, _, E>(&mut source, &mut sink)?;
-        if sink.is_complete() {
-            return Ok((sink.exported(), source));
-        }
+
+    fn output(&self) -> Output {
+        let slices = flow::Slices { slices: self.slices.kept.len() as u64, merged: self.merged };
+        Output { paths: vec![self.file.path().to_owned()], slices: Some(slices) }
     }
 }
 

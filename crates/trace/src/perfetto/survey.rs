@@ -1,12 +1,12 @@
 //! The first look at a trace: when it begins, who is in it, how long calls take.
 
+use crate::error::TraceError;
 use crate::event::{Batch, Event, Kind};
-use crate::flow::Sink;
+use crate::flow::{Output, Sink};
 use crate::perfetto::view::View;
 use crate::process::Process;
 use crate::quick::QuickMap;
 use crate::tables::Tables;
-use crate::trouble::ConvertError;
 
 /// Steps of the histogram within a factor of two.
 const STEPS: u64 = 16;
@@ -23,9 +23,9 @@ pub(crate) struct Thread {
 }
 
 /// What a trace is like. It takes the events of a trace once, or twice if only a part is to be shown:
-/// until [`is_complete`](Self::is_complete) says so.
+/// until [`is_complete`](Sink::is_complete) says so.
 #[derive(Debug, Default)]
-pub struct Survey {
+pub(super) struct Survey {
     pub(crate) view: View,
     pub(crate) origin_ns: i64,
     pub(crate) end_ns: i64,
@@ -39,14 +39,8 @@ pub struct Survey {
 
 impl Survey {
     /// A survey of what is shown in this view.
-    pub fn new(view: View) -> Self {
+    pub(super) fn new(view: View) -> Self {
         Self { view, origin_ns: i64::MAX, end_ns: i64::MIN, ..Self::default() }
-    }
-
-    /// Whether it need not see the trace again.
-    pub fn is_complete(&self) -> bool {
-        let is_partial = self.view.window != super::Window::default() || self.view.ranks.is_some();
-        self.looks > u32::from(is_partial)
     }
 
     /// The rank of a thread: its own, if its name has one, or its process's or an ancestor's.
@@ -142,9 +136,7 @@ impl Survey {
 }
 
 impl Sink for Survey {
-    type Error = ConvertError;
-
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), ConvertError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         let counts = self.looks == 1
             || (self.looks == 0
                 && self.view.window == super::Window::default()
@@ -160,10 +152,19 @@ impl Sink for Survey {
         Ok(())
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), ConvertError> {
+    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
         self.processes.clone_from(&tables.processes);
         self.looks += 1;
         Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        let is_partial = self.view.window != super::Window::default() || self.view.ranks.is_some();
+        self.looks > u32::from(is_partial)
+    }
+
+    fn output(&self) -> Output {
+        Output::default()
     }
 }
 

@@ -18,8 +18,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use feedline_trace::{
-    Batch, Blocks, Event, Folder, FolderError, FolderWriter, Kind, Process, Sink as _, Source as _,
-    Tables, columns_of,
+    Batch, Blocks, Event, Folder, FolderWriter, Kind, Process, Sink as _, Source as _, Tables,
+    TraceError, columns_of,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -109,7 +109,7 @@ fn folder(dir: &Path, looks: Looks) -> PathBuf {
 }
 
 /// Reads every column of every row group and looks at every value; gives how many columns there were.
-fn read_all(dir: &Path) -> Result<usize, FolderError> {
+fn read_all(dir: &Path) -> Result<usize, TraceError> {
     let mut tables = Tables::default();
     let blocks = Blocks::open(dir, &mut tables)?;
     let mut columns = 0;
@@ -142,7 +142,7 @@ fn inputs() -> u64 {
 }
 
 /// Errors name the file, whoever reads them.
-fn names(error: &FolderError, path: &Path) -> bool {
+fn names(error: &TraceError, path: &Path) -> bool {
     error.to_string().contains(&*path.to_string_lossy())
 }
 

@@ -81,7 +81,7 @@ impl Mutator {
             self.change(&mut bytes, at, place.end);
         }
         if self.below(4) == 0 {
-            self.stretch(&mut bytes, subject);
+            self.slice(&mut bytes, subject);
         }
         if self.below(20) == 0 {
             bytes.truncate(self.below(subject.bytes.len() as u64) as usize);
@@ -90,7 +90,7 @@ impl Mutator {
     }
 
     /// Numbers at the beginning of a column become longer, at the cost of its end.
-    fn stretch(&mut self, bytes: &mut [u8], subject: &Subject) {
+    fn slice(&mut self, bytes: &mut [u8], subject: &Subject) {
         let column = self.below(subject.starts.len() as u64) as usize;
         let start = subject.starts[column];
         let end = subject.starts.get(column + 1).copied().unwrap_or(subject.columns.end);

@@ -4,10 +4,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use feedline_trace::dialect::{DftracerSink, DftracerSource, Dialect, TimeUnit};
-use feedline_trace::{
-    Batch, ConvertError, Event, Found, Intake, Process, Sink, Source, Tables, recognise,
-};
+use feedline_trace::dftracer::{DftracerSink, Dialect, TimeUnit};
+use feedline_trace::{Batch, Event, Files, Intake, Process, Sink, Source, Tables, recognize};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -71,7 +69,7 @@ impl Trace {
     }
 
     /// Hands everything to a sink, in pieces of `size` events.
-    pub(crate) fn write<K: Sink<Error = ConvertError>>(&self, sink: &mut K, size: usize) {
+    pub(crate) fn write(&self, sink: &mut dyn Sink, size: usize) {
         for events in self.batch.events.chunks(size) {
             let batch = Batch { events: events.to_vec(), texts: self.batch.texts.clone() };
             sink.write(&self.tables, &batch).expect("written");
@@ -85,7 +83,7 @@ impl Trace {
 }
 
 /// Everything that a source has.
-pub(crate) fn drain<S: Source<Error = ConvertError>>(source: &mut S) -> Trace {
+pub(crate) fn drain(source: &mut dyn Source) -> Trace {
     let (mut trace, mut batch) = (Trace::default(), Batch::default());
     while source.next_batch(&mut trace.tables, &mut batch).expect("a batch") {
         assert!(!batch.events.is_empty());
@@ -102,11 +100,10 @@ pub(crate) fn drain<S: Source<Error = ConvertError>>(source: &mut S) -> Trace {
 
 /// Reads a file or folder of DFTracer.
 pub(crate) fn read(path: &Path) -> Trace {
-    let Found::Dftracer(paths) = recognise(path).expect("a trace") else {
-        panic!("not DFTracer's")
-    };
-    let mut source = DftracerSource::open(paths).expect("opened");
-    let mut trace = drain(&mut source);
+    let found = recognize(path).expect("a trace");
+    assert_eq!((found.format.name, found.format.files), ("dftracer", Files::PerProcess));
+    let mut source = found.open().expect("opened");
+    let mut trace = drain(&mut *source);
     trace.intake = source.intake().clone();
     trace
 }

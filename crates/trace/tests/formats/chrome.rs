@@ -2,7 +2,7 @@
 
 use feedline_trace::Kind;
 use feedline_trace::chrome::ChromeSource;
-use feedline_trace::{Found, recognise};
+use feedline_trace::{Source as _, recognize};
 use serde_json::json;
 
 use crate::bed::{Bed, Shown, drain};
@@ -21,7 +21,7 @@ fn json_is_told_from_lines_by_its_commas() {
     let record = r#"{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}"#;
     let chrome = |text: String| {
         let path = bed.write("t", text);
-        recognise(&path).unwrap() == Found::Chrome(path)
+        recognize(&path).unwrap().format.name == "chrome"
     };
     assert!(chrome(format!("[{record},\n{record}]")));
     assert!(chrome(format!("[\n{record},\n{record}\n]")));

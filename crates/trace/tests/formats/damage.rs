@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use feedline_trace::dialect::{Chunk, Wanted};
-use feedline_trace::{ConvertError, Damage, recognise};
+use feedline_trace::dftracer::{Chunk, Wanted};
+use feedline_trace::{Damage, TraceError, recognize};
 
 use crate::bed::{Bed, gzip, lines, read};
 
@@ -117,15 +117,15 @@ fn paths_that_are_not_utf8_are_read_with_replacements() {
 #[test]
 fn what_is_no_trace_says_so() {
     let bed = Bed::new();
-    let text = |path| recognise(path).unwrap_err().to_string();
+    let text = |path| recognize(path).unwrap_err().to_string();
     let path = bed.write("readme.txt", "hello world");
     assert_eq!(
         text(&path),
-        format!("{} is no trace that is known: it begins with \"hello world\"", path.display())
+        format!("unrecognized trace format: {} (starts with \"hello world\")", path.display())
     );
     let path = bed.write("t.pftrace", [0x0a, 2, 8, 1]);
-    assert!(matches!(recognise(&path), Err(ConvertError::Perfetto { .. })));
+    assert!(matches!(recognize(&path), Err(TraceError::WriteOnly { title: "Perfetto", .. })));
     fs::create_dir(bed.path("empty")).unwrap();
-    assert!(matches!(recognise(&bed.path("empty")), Err(ConvertError::Empty { .. })));
-    assert!(matches!(recognise(&bed.path("missing")), Err(ConvertError::Read { .. })));
+    assert!(matches!(recognize(&bed.path("empty")), Err(TraceError::Empty { .. })));
+    assert!(matches!(recognize(&bed.path("missing")), Err(TraceError::Read { .. })));
 }

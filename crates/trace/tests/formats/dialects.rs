@@ -1,6 +1,6 @@
 //! Lines of every dialect of DFTracer, and the events that they are.
 
-use feedline_trace::dialect::hash_of;
+use feedline_trace::dftracer::hash_of;
 use feedline_trace::{Event, Kind};
 use serde_json::json;
 

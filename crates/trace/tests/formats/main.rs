@@ -2,6 +2,7 @@
 
 mod bed;
 mod chrome;
+mod custom;
 mod damage;
 mod dialects;
 mod perfetto;

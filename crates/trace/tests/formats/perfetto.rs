@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use feedline_trace::perfetto::{Exported, View, export};
-use feedline_trace::{Batch, ConvertError, Event, Kind, Process, Source, Tables};
+use feedline_trace::perfetto::{PerfettoExport, View};
+use feedline_trace::{
+    Batch, Event, Intake, Kind, Process, Sink as _, Slices, Source, Tables, TraceError, convert,
+};
 
 use crate::bed::{Bed, Trace};
 
@@ -15,9 +17,7 @@ struct Again<'a> {
 }
 
 impl Source for Again<'_> {
-    type Error = ConvertError;
-
-    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, ConvertError> {
+    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
         batch.clear();
         *tables = self.trace.tables.clone();
         let events = &self.trace.batch.events[self.at..];
@@ -25,6 +25,10 @@ impl Source for Again<'_> {
         batch.texts.clone_from(&self.trace.batch.texts);
         self.at += batch.events.len();
         Ok(!batch.events.is_empty())
+    }
+
+    fn intake(&self) -> &Intake {
+        &self.trace.intake
     }
 }
 
@@ -219,11 +223,14 @@ fn add<'a>(
     trace.batch.events.last_mut().unwrap()
 }
 
-fn written(trace: &Trace, view: View) -> (Seen, Exported) {
+fn written(trace: &Trace, view: View) -> (Seen, Slices) {
     let bed = Bed::new();
     let path = bed.path("t.pftrace");
-    let open = || Ok::<_, ConvertError>(Again { trace, at: 0 });
-    let (exported, _) = export(open, &path, view).unwrap();
+    let open =
+        || -> Result<Box<dyn Source + '_>, TraceError> { Ok(Box::new(Again { trace, at: 0 })) };
+    let mut export = PerfettoExport::new(&path, view);
+    convert(open, &mut export).unwrap();
+    let exported = export.output().slices.unwrap();
     assert_eq!(bed.names("."), ["t.pftrace"]);
     (look(&path), exported)
 }
@@ -255,7 +262,7 @@ fn calls_nest_below_their_threads_and_what_overlaps_has_a_lane() {
         ]
     );
     assert_eq!(seen.instants, ["host n1/rank 0 train x [n1 10]/rank 0 main: moment 3000000"]);
-    assert_eq!(exported, Exported { slices: 5, merged: 0 });
+    assert_eq!(exported, Slices { slices: 5, merged: 0 });
 }
 
 #[test]
@@ -310,7 +317,7 @@ fn short_calls_are_merged_into_runs_within_what_they_belong_to() {
     };
     assert_eq!((sum("calls="), sum("bytes="), sum("total_ns=")), (8_000, 80_000, 800_000));
     assert_eq!(merged.len(), 201);
-    assert_eq!(exported, Exported { slices: 204, merged: 8_000 });
+    assert_eq!(exported, Slices { slices: 204, merged: 8_000 });
     let bytes = &seen.counters["host n1/rank 0 train x [n1 10]/bytes read"];
     assert_eq!((bytes[0].0, bytes[0].1.round()), (0, 40_000_000.0));
 }
@@ -368,5 +375,5 @@ fn steps_and_requests_flow() {
 fn an_empty_trace_is_one_too() {
     let (seen, exported) = written(&Trace::default(), View::default());
     assert!(seen.tracks.is_empty());
-    assert_eq!(exported, Exported::default());
+    assert_eq!(exported, Slices::default());
 }

@@ -2,8 +2,8 @@
 
 use feedline_recorder::{Class, OPS};
 use feedline_trace::chrome::{ChromeSink, ChromeSource};
-use feedline_trace::dialect::{Dialect, TimeUnit, hash_of};
-use feedline_trace::{End, Event, Kind, Process};
+use feedline_trace::dftracer::{Dialect, TimeUnit, hash_of};
+use feedline_trace::{End, Event, Kind, Process, Source as _};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -276,7 +276,7 @@ fn chromes_json_holds_everything_to_the_nanosecond() {
 fn nothing_has_its_name_before_it_is_complete() {
     let trace = random(5, 50);
     let bed = Bed::new();
-    let mut sink = feedline_trace::dialect::DftracerSink::new(
+    let mut sink = feedline_trace::dftracer::DftracerSink::new(
         &bed.path("t.pfw"),
         Dialect::Current,
         TimeUnit::Microseconds,

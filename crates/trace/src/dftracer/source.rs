@@ -5,18 +5,19 @@
 
 use std::path::PathBuf;
 
-use crate::dialect::chunk::{Chunk, Wanted};
-use crate::dialect::join::{Joiner, Naming};
-use crate::dialect::pieces::Pieces;
-use crate::dialect::stretch::Stretch;
+use crate::dftracer::chunk::{Chunk, Wanted};
+use crate::dftracer::join::{Joiner, Naming};
+use crate::dftracer::pieces::Pieces;
+use crate::error::TraceError;
 use crate::event::Batch;
+use crate::file_slice::FileSlice;
 use crate::flow::Source;
+use crate::intake::Intake;
 use crate::tables::Tables;
-use crate::trouble::{ConvertError, Intake};
 
 /// One or many files of one trace.
 pub struct DftracerSource {
-    stretches: Vec<Stretch>,
+    slices: Vec<FileSlice>,
     joiner: Joiner,
     /// The file that is read, and what follows in it.
     file: usize,
@@ -26,22 +27,22 @@ pub struct DftracerSource {
 
 impl DftracerSource {
     /// Reads what the files say about each other.
-    pub fn open(paths: Vec<PathBuf>) -> Result<Self, ConvertError> {
-        Self::of(paths.into_iter().map(Stretch::from).collect())
+    pub fn open(paths: Vec<PathBuf>) -> Result<Self, TraceError> {
+        Self::of(paths.into_iter().map(FileSlice::from).collect())
     }
 
     /// The same for files that may be parts of others.
-    pub fn of(stretches: Vec<Stretch>) -> Result<Self, ConvertError> {
-        let mut joiner = Joiner::new(stretches.clone(), Naming::Known);
-        for (file, stretch) in stretches.iter().enumerate() {
-            let mut pieces = Pieces::open(stretch).map_err(|source| read_error(stretch, source))?;
-            while let Some(bytes) = pieces.next().map_err(|source| read_error(stretch, source))? {
+    pub fn of(slices: Vec<FileSlice>) -> Result<Self, TraceError> {
+        let mut joiner = Joiner::new(slices.clone(), Naming::Known);
+        for (file, slice) in slices.iter().enumerate() {
+            let mut pieces = Pieces::open(slice).map_err(|source| read_error(slice, source))?;
+            while let Some(bytes) = pieces.next().map_err(|source| read_error(slice, source))? {
                 let file = u32::try_from(file).unwrap_or(u32::MAX);
                 joiner.directory.add(file, &Chunk::parse(bytes, Wanted::Metadata));
             }
         }
         joiner.directory.complete();
-        Ok(Self { stretches, joiner, file: 0, pieces: None, wanted: Wanted::Everything })
+        Ok(Self { slices, joiner, file: 0, pieces: None, wanted: Wanted::Everything })
     }
 
     /// Reads these lines only.
@@ -56,25 +57,20 @@ impl DftracerSource {
         &self.joiner
     }
 
-    /// What was met so far; complete after the last batch.
-    pub fn intake(&self) -> &Intake {
-        &self.joiner.intake
-    }
-
     /// The next chunk, of this file or the next one.
     fn next_chunk(
         &mut self,
         tables: &mut Tables,
         batch: &mut Batch,
-    ) -> Result<Option<Chunk>, ConvertError> {
+    ) -> Result<Option<Chunk>, TraceError> {
         loop {
-            let Some(stretch) = self.stretches.get(self.file) else { return Ok(None) };
+            let Some(slice) = self.slices.get(self.file) else { return Ok(None) };
             if self.pieces.is_none() {
                 self.pieces =
-                    Some(Pieces::open(stretch).map_err(|source| read_error(stretch, source))?);
+                    Some(Pieces::open(slice).map_err(|source| read_error(slice, source))?);
             }
             let Some(pieces) = &mut self.pieces else { return Ok(None) };
-            if let Some(bytes) = pieces.next().map_err(|source| read_error(stretch, source))? {
+            if let Some(bytes) = pieces.next().map_err(|source| read_error(slice, source))? {
                 return Ok(Some(Chunk::parse(bytes, self.wanted)));
             }
             self.joiner.damaged(pieces.damaged);
@@ -87,9 +83,7 @@ impl DftracerSource {
 }
 
 impl Source for DftracerSource {
-    type Error = ConvertError;
-
-    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, ConvertError> {
+    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
         batch.clear();
         while batch.events.is_empty() {
             let Some(chunk) = self.next_chunk(tables, batch)? else { break };
@@ -101,8 +95,12 @@ impl Source for DftracerSource {
         }
         Ok(!batch.events.is_empty())
     }
+
+    fn intake(&self) -> &Intake {
+        &self.joiner.intake
+    }
 }
 
-fn read_error(stretch: &Stretch, source: std::io::Error) -> ConvertError {
-    ConvertError::Read { path: stretch.name.clone(), source }
+fn read_error(slice: &FileSlice, source: std::io::Error) -> TraceError {
+    TraceError::Read { path: slice.name.clone(), source }
 }

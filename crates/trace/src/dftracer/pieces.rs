@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::GzDecoder;
 
-use crate::dialect::stretch::{Region, Stretch};
+use crate::file_slice::{FileSlice, Region};
 
 /// Text of a piece; the last line of a piece may make it longer.
 pub(crate) const PIECE_BYTES: usize = 1 << 20;
@@ -35,8 +35,8 @@ enum Text {
 
 impl Pieces {
     /// Opens a file, compressed or not.
-    pub fn open(stretch: &Stretch) -> io::Result<Self> {
-        let mut file = BufReader::with_capacity(1 << 18, stretch.open()?);
+    pub fn open(slice: &FileSlice) -> io::Result<Self> {
+        let mut file = BufReader::with_capacity(1 << 18, slice.open()?);
         let is_gzip = file.fill_buf()?.starts_with(&MAGIC[..2]);
         let text = if is_gzip { member(file)? } else { Text::Plain(file) };
         Ok(Self { text, buffer: Vec::new(), given: 0, is_at_end: false, damaged: 0 })

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 
 use feedline_recorder::Facts;
 
-use crate::dialect::hash::Hash;
-use crate::dialect::record::{Arg, Line, Phase, Scanned, is_about_others};
-use crate::dialect::swift::Recent;
+use crate::dftracer::hash::Hash;
+use crate::dftracer::record::{Arg, Line, Phase, Scanned, is_about_others};
+use crate::dftracer::swift::Recent;
 use crate::event::{Event, Kind};
 use crate::json;
 use crate::layout::{Field, Layout, facts_of, kind_named, usual_kind};

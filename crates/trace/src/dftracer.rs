@@ -12,7 +12,6 @@ mod pieces;
 mod record;
 mod sink;
 mod source;
-mod stretch;
 mod swift;
 
 pub use chunk::{BadLine, Chunk, Item, Metadata, Named, RawEvent, Wanted};
@@ -22,4 +21,3 @@ pub use members::{Member, Next, member_starts, read_member};
 pub use pieces::Pieces;
 pub use sink::{DftracerSink, Dialect, TimeUnit};
 pub use source::DftracerSource;
-pub use stretch::Stretch;

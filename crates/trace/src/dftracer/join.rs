@@ -6,16 +6,16 @@
 
 use std::collections::BTreeSet;
 
-use crate::dialect::chunk::{Chunk, Item, Metadata, Named, RawEvent};
-use crate::dialect::directory::{Directory, Place, Use};
-use crate::dialect::hash::Hash;
-use crate::dialect::record::CUT_OFF;
-use crate::dialect::stretch::Stretch;
+use crate::dftracer::chunk::{Chunk, Item, Metadata, Named, RawEvent};
+use crate::dftracer::directory::{Directory, Place, Use};
+use crate::dftracer::hash::Hash;
+use crate::dftracer::record::CUT_OFF;
 use crate::event::{Batch, Event, Kind};
+use crate::file_slice::FileSlice;
+use crate::intake::{Damage, Intake};
 use crate::process::Process;
 use crate::quick::QuickMap;
 use crate::tables::Tables;
-use crate::trouble::{Damage, Intake};
 
 /// Wall clocks in microseconds do not get here for three thousand years; those in nanoseconds did.
 const NANOSECONDS_FROM: i64 = 100_000_000_000_000_000;
@@ -36,7 +36,7 @@ pub enum Naming {
 pub struct Joiner {
     naming: Naming,
     pub(crate) directory: Directory,
-    stretches: Vec<Stretch>,
+    slices: Vec<FileSlice>,
     /// The file whose chunks come.
     file: usize,
     lines: u64,
@@ -101,12 +101,12 @@ impl std::hash::Hash for Named {
 
 impl Joiner {
     /// For these files, in their order.
-    pub fn new(stretches: Vec<Stretch>, naming: Naming) -> Self {
+    pub fn new(slices: Vec<FileSlice>, naming: Naming) -> Self {
         Self {
             naming,
             directory: Directory::default(),
-            intake: Intake { files: stretches.len() as u64, ..Intake::default() },
-            stretches,
+            intake: Intake { files: slices.len() as u64, ..Intake::default() },
+            slices,
             file: 0,
             lines: 0,
             is_torn: false,
@@ -139,7 +139,7 @@ impl Joiner {
 
     fn note(&mut self, chunk: &Chunk) {
         for bad in &chunk.bad {
-            let (path, line) = (&self.stretches[self.file].name, self.lines + bad.line + 1);
+            let (path, line) = (&self.slices[self.file].name, self.lines + bad.line + 1);
             let reason = bad.reason;
             self.intake.bad(|| Damage { path: path.clone(), line, reason });
         }
@@ -445,8 +445,8 @@ impl Joiner {
     pub fn damaged(&mut self, places: u64) {
         self.is_damaged |= places > 0;
         self.intake.damaged_files += places;
-        if let Some(stretch) = self.stretches.get(self.file).filter(|_| places > 0) {
-            self.intake.damaged(&stretch.name);
+        if let Some(slice) = self.slices.get(self.file).filter(|_| places > 0) {
+            self.intake.damaged(&slice.name);
         }
     }
 

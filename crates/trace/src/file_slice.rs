@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Where a DFTracer file is, and what people call it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stretch {
+pub struct FileSlice {
     /// Its name in messages.
     pub name: PathBuf,
     /// The file that it is, or is a part of.
@@ -18,13 +18,13 @@ pub struct Stretch {
     pub bytes: Option<u64>,
 }
 
-impl From<PathBuf> for Stretch {
+impl From<PathBuf> for FileSlice {
     fn from(path: PathBuf) -> Self {
         Self { name: path.clone(), path, start: 0, bytes: None }
     }
 }
 
-impl Stretch {
+impl FileSlice {
     /// Opens it.
     pub(crate) fn open(&self) -> io::Result<Region> {
         let file = File::open(&self.path)?;
@@ -45,7 +45,7 @@ impl Stretch {
     }
 }
 
-/// An open stretch; places count from its beginning.
+/// An open slice; places count from its beginning.
 #[derive(Debug)]
 pub(crate) struct Region {
     file: File,

@@ -1,56 +1,7 @@
-//! What can go wrong with files of other tools, and what was wrong with them but did not matter.
+//! What reading a trace met: what was read, and what had to be left out.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
-
-/// Why a conversion stopped.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConvertError {
-    /// A file or folder of the input.
-    #[error("cannot read {path}")]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file or folder of the output.
-    #[error("cannot write {path}")]
-    Write {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A folder without a trace.
-    #[error("no trace in {path}: no file there ends with .pfw or .pfw.gz")]
-    Empty {
-        /// Which.
-        path: PathBuf,
-    },
-    /// A file of a format that is not known.
-    #[error("{path} is no trace that is known: it begins with {found:?}")]
-    Unknown {
-        /// Which.
-        path: PathBuf,
-        /// Its first characters.
-        found: String,
-    },
-    /// A file that can be written but not read.
-    #[error("{path} is a Perfetto trace: those are written and not read")]
-    Perfetto {
-        /// Which.
-        path: PathBuf,
-    },
-    /// The output is there.
-    #[error("{path} exists")]
-    Exists {
-        /// Which.
-        path: PathBuf,
-    },
-}
 
 /// A place in the input that was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 
 use flate2::bufread::GzDecoder;
 
-use crate::dialect::chunk::{Chunk, Wanted};
-use crate::dialect::pieces::{LINE_LIMIT, MAGIC, PIECE_BYTES, is_of_gzip};
-use crate::dialect::stretch::Stretch;
+use crate::dftracer::chunk::{Chunk, Wanted};
+use crate::dftracer::pieces::{LINE_LIMIT, MAGIC, PIECE_BYTES, is_of_gzip};
+use crate::file_slice::FileSlice;
 
 /// What follows a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +39,10 @@ pub struct Member {
 }
 
 /// Places that look like the beginnings of members; the first is 0. Empty if it is no gzip file.
-pub fn member_starts(stretch: &Stretch) -> io::Result<Vec<u64>> {
+pub fn member_starts(slice: &FileSlice) -> io::Result<Vec<u64>> {
     /// The smallest header.
     const HEADER: usize = 10;
-    let mut region = stretch.open()?;
+    let mut region = slice.open()?;
     let mut buffer = vec![0; PIECE_BYTES];
     let (mut held, mut at, mut found) = (0, 0_u64, Vec::new());
     let finder = memchr::memmem::Finder::new(&MAGIC);
@@ -69,8 +69,8 @@ pub fn member_starts(stretch: &Stretch) -> io::Result<Vec<u64>> {
 }
 
 /// Reads the member that begins at a place.
-pub fn read_member(stretch: &Stretch, start: u64, wanted: Wanted) -> io::Result<Member> {
-    let mut file = BufReader::with_capacity(1 << 16, stretch.open()?);
+pub fn read_member(slice: &FileSlice, start: u64, wanted: Wanted) -> io::Result<Member> {
+    let mut file = BufReader::with_capacity(1 << 16, slice.open()?);
     file.seek(SeekFrom::Start(start))?;
     let mut decoder = GzDecoder::new(file);
     let mut member = Member {
@@ -128,7 +128,7 @@ pub fn read_member(stretch: &Stretch, start: u64, wanted: Wanted) -> io::Result<
 }
 
 /// Zeros after a member are padding.
-fn following(mut file: BufReader<crate::dialect::stretch::Region>) -> io::Result<Next> {
+fn following(mut file: BufReader<crate::file_slice::Region>) -> io::Result<Next> {
     loop {
         let bytes = file.fill_buf()?;
         if bytes.is_empty() {

@@ -10,17 +10,17 @@ use std::hash::BuildHasherDefault;
 use std::path::{Path, PathBuf};
 
 use crate::civil::asctime;
-use crate::dialect::chunk::ELEMENT;
-use crate::dialect::hash::hash_of;
-use crate::dialect::join::UNNAMED;
+use crate::dftracer::chunk::ELEMENT;
+use crate::dftracer::hash::hash_of;
+use crate::dftracer::join::UNNAMED;
+use crate::error::TraceError;
 use crate::event::{Batch, Event, Kind};
-use crate::flow::Sink;
+use crate::flow::{Output, Sink};
 use crate::json;
 use crate::layout::{LIBC_LAYER, Layout, facts_of, usual_kind};
 use crate::process::{End, Process};
 use crate::quick::{Quick, QuickMap};
 use crate::tables::Tables;
-use crate::trouble::ConvertError;
 use crate::unfinished::{Packing, Unfinished};
 
 /// Text of a gzip member.
@@ -40,9 +40,10 @@ pub enum Dialect {
 }
 
 /// The unit of times in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeUnit {
     /// What all tools expect.
+    #[default]
     Microseconds,
     /// Nothing is rounded.
     Nanoseconds,
@@ -119,12 +120,12 @@ impl DftracerSink {
     }
 
     /// Files of an earlier trace under the same name.
-    pub fn existing(path: &Path) -> Result<Vec<PathBuf>, ConvertError> {
+    pub fn existing(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
         let (folder, prefix) = place(path);
         if !folder.exists() {
             return Ok(Vec::new());
         }
-        let error = |source| ConvertError::Read { path: folder.clone(), source };
+        let error = |source| TraceError::Read { path: folder.clone(), source };
         let mut found = Vec::new();
         for entry in fs::read_dir(&folder).map_err(error)? {
             let path = entry.map_err(error)?.path();
@@ -142,26 +143,12 @@ impl DftracerSink {
         Ok(found)
     }
 
-    /// Whether this trace has a file of this path.
-    pub fn has_written(&self, path: &Path) -> bool {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let suffix = if self.packing == Packing::Gzip { "pfw.gz" } else { "pfw" };
-        name.is_some_and(|name| {
-            self.names.iter().any(|hash| name == format!("{}-{hash}-app.{suffix}", self.prefix))
-        })
-    }
-
-    /// How many files there are.
-    pub fn files(&self) -> usize {
-        self.streams.len()
-    }
-
     fn open(
         &mut self,
         tables: &Tables,
         event: &Event,
         first: Option<&str>,
-    ) -> Result<(), ConvertError> {
+    ) -> Result<(), TraceError> {
         let process = &tables.processes[event.process as usize];
         let identity =
             format!("{}-{}-{}", executable(&process.arguments), process.host, process.pid);
@@ -342,7 +329,7 @@ impl DftracerSink {
         tables: &Tables,
         event: &Event,
         extra: Option<&str>,
-    ) -> Result<(), ConvertError> {
+    ) -> Result<(), TraceError> {
         let (category, name) = (tables.name(event.category), tables.name(event.name));
         let is_own = event.kind == Kind::Instant && category == "dftracer";
         if !self.streams.contains_key(&event.process) {
@@ -485,7 +472,7 @@ impl DftracerSink {
         tables: &Tables,
         event: &Event,
         extra: Option<&str>,
-    ) -> Result<(), ConvertError> {
+    ) -> Result<(), TraceError> {
         let name = tables.name(event.name);
         let (base, series) = match name.rsplit_once('/') {
             Some((base, series)) if !base.is_empty() && !series.is_empty() && is_plain(series) => {
@@ -514,7 +501,7 @@ impl DftracerSink {
         Ok(())
     }
 
-    fn flush_counter(&mut self, tables: &Tables) -> Result<(), ConvertError> {
+    fn flush_counter(&mut self, tables: &Tables) -> Result<(), TraceError> {
         let Some(counter) = self.pending.take() else { return Ok(()) };
         let event = &counter.event;
         if !self.streams.contains_key(&event.process) {
@@ -547,7 +534,7 @@ impl DftracerSink {
     }
 
     /// Writes what makes a member, and everything if too much waits.
-    fn spill(&mut self, current: &mut Stream) -> Result<(), ConvertError> {
+    fn spill(&mut self, current: &mut Stream) -> Result<(), TraceError> {
         while current.text.len() >= MEMBER_BYTES {
             self.waiting_bytes -= current.write_member()?;
         }
@@ -587,7 +574,7 @@ impl DftracerSink {
 
 impl Stream {
     /// Writes whole lines of at most a member; how many bytes.
-    fn write_member(&mut self) -> Result<usize, ConvertError> {
+    fn write_member(&mut self) -> Result<usize, TraceError> {
         let most = self.text.len().min(MEMBER_BYTES);
         let end = self.text[..most].iter().rposition(|byte| *byte == b'\n');
         // A line that is longer than a member is a member of its own.
@@ -600,9 +587,7 @@ impl Stream {
 }
 
 impl Sink for DftracerSink {
-    type Error = ConvertError;
-
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), ConvertError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         for event in &batch.events {
             let extra =
                 event.extra.and_then(|row| batch.texts.get(row as usize)).map(String::as_str);
@@ -616,7 +601,7 @@ impl Sink for DftracerSink {
         Ok(())
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), ConvertError> {
+    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
         self.flush_counter(tables)?;
         let mut streams = std::mem::take(&mut self.streams);
         for (process, stream) in &mut streams {
@@ -630,6 +615,11 @@ impl Sink for DftracerSink {
         }
         self.streams = streams;
         Ok(())
+    }
+
+    fn output(&self) -> Output {
+        let paths = self.streams.values().map(|stream| stream.file.path().to_owned());
+        Output { paths: paths.collect(), slices: None }
     }
 }
 

@@ -3,9 +3,9 @@
 //! [`Chunk`] reads these without taking them apart first, if it wants rows only. Whatever is unusual here
 //! is left, untouched, to the reader of all lines; so this may be as narrow as it likes.
 
-use crate::dialect::chunk::{Chunk, Item, Named, RawEvent, fold_number};
-use crate::dialect::hash::Hash;
-use crate::dialect::record::is_about_others;
+use crate::dftracer::chunk::{Chunk, Item, Named, RawEvent, fold_number};
+use crate::dftracer::hash::Hash;
+use crate::dftracer::record::is_about_others;
 use crate::event::{Event, Kind};
 use crate::layout::{LIBC_LAYER, Layout, usual_kind};
 
@@ -248,7 +248,7 @@ fn digits(eight: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialect::chunk::Wanted;
+    use crate::dftracer::chunk::Wanted;
 
     #[test]
     fn digits_are_numbers() {

@@ -3,8 +3,8 @@
 //! Collected before the first event is handed out, since a path may stand behind the events that use
 //! it or, for children of a fork, in the file of another process.
 
-use crate::dialect::chunk::{Chunk, Item, Metadata, Named};
-use crate::dialect::hash::Hash;
+use crate::dftracer::chunk::{Chunk, Item, Metadata, Named};
+use crate::dftracer::hash::Hash;
 use crate::quick::QuickMap;
 
 /// What a hash is for; small numbers are counted apart for each.

@@ -1,0 +1,123 @@
+//! Why a trace cannot be read or written.
+
+use std::io;
+use std::path::PathBuf;
+
+use feedline_recorder::ReadError;
+use parquet::errors::ParquetError;
+
+/// Why a trace cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// A file or folder of the input cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system reports.
+        source: io::Error,
+    },
+    /// A file or folder of the output cannot be written.
+    #[error("cannot write {path}")]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system reports.
+        source: io::Error,
+    },
+    /// A folder without a trace.
+    #[error("no trace in {path}: no file there ends with {}", suffixes.join(" or "))]
+    Empty {
+        /// The folder.
+        path: PathBuf,
+        /// Suffixes of files that would be a trace.
+        suffixes: Vec<&'static str>,
+    },
+    /// No format recognizes the file.
+    #[error("unrecognized trace format: {path} (starts with {found:?})")]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// Its first characters.
+        found: String,
+    },
+    /// The format can be written but not read.
+    #[error("{path} is a {title} trace: Feedline writes this format but cannot read it")]
+    WriteOnly {
+        /// The file.
+        path: PathBuf,
+        /// The format.
+        title: &'static str,
+    },
+    /// The output already exists.
+    #[error("{path} already exists")]
+    Exists {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// The system says no.
+    #[error("{path}")]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What it says.
+        source: io::Error,
+    },
+    /// There is no `trace.json`, or another program's.
+    #[error("{}: not a trace of Feedline", .path.display())]
+    NotATrace {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Written by a later Feedline.
+    #[error("{}: version {found} of the trace format; this Feedline reads up to {known}", .path.display())]
+    Version {
+        /// The file that says so.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The last one that is known here.
+        known: u32,
+    },
+    /// A file of the folder is cut off, or was changed.
+    #[error("{}: damaged", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What its reader says.
+        source: ParquetError,
+    },
+    /// A file is whole but holds something that no trace does.
+    #[error("{}: {what}", .path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A file has no such column, or it has another type.
+    #[error("{}: no column `{column}` of type {expected}", .path.display())]
+    Column {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A file that a program recorded into and that nobody has read yet.
+    #[error("{path}")]
+    Recording {
+        /// The file.
+        path: PathBuf,
+        /// Why it is not read.
+        source: ReadError,
+    },
+    /// Another process writes this part of the trace now.
+    #[error("{}: another process is writing it", .path.display())]
+    Busy {
+        /// The writer's file.
+        path: PathBuf,
+    },
+}

@@ -1,0 +1,66 @@
+//! A Perfetto trace from the first look at the events to the file.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::TraceError;
+use crate::event::Batch;
+use crate::flow::{Output, Sink};
+use crate::perfetto::sink::PerfettoSink;
+use crate::perfetto::survey::Survey;
+use crate::perfetto::view::View;
+use crate::tables::Tables;
+
+/// Surveys a trace, then writes it. Needs all events two to four times.
+#[derive(Debug)]
+pub struct PerfettoExport {
+    path: PathBuf,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Survey(Survey),
+    Write(Box<PerfettoSink>),
+}
+
+impl PerfettoExport {
+    /// An export of what is shown in a view. No file is made before the survey is complete.
+    pub fn new(path: &Path, view: View) -> Self {
+        Self { path: path.to_owned(), stage: Stage::Survey(Survey::new(view)) }
+    }
+
+    fn sink(&mut self) -> &mut dyn Sink {
+        match &mut self.stage {
+            Stage::Survey(survey) => survey,
+            Stage::Write(sink) => &mut **sink,
+        }
+    }
+}
+
+impl Sink for PerfettoExport {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
+        self.sink().write(tables, batch)
+    }
+
+    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
+        self.sink().finish(tables)?;
+        if let Stage::Survey(survey) = &mut self.stage
+            && survey.is_complete()
+        {
+            let sink = PerfettoSink::new(&self.path, std::mem::take(survey))?;
+            self.stage = Stage::Write(Box::new(sink));
+        }
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        matches!(&self.stage, Stage::Write(sink) if sink.is_complete())
+    }
+
+    fn output(&self) -> Output {
+        match &self.stage {
+            Stage::Survey(_) => Output::default(),
+            Stage::Write(sink) => sink.output(),
+        }
+    }
+}
