@@ -316,7 +316,7 @@ class AnalysisSections:
             self.bench.add(Row(
                 f"{what}, {cap} MiB", "million events/CPU-s", rates[len(rates) // 2],
                 goal=Goal(">=", 5), rounds=kept,
-                note=f"best {rates[-1]:.3g}; {known['bytes'] / known['events']:.1f} bytes an event",
+                note=f"best {rates[-1]:.3g}; {known['bytes'] / known['events']:.1f} bytes per event",
             ))
             peak = max(usage.peak_rss_bytes for usage in usages) / MIB
             self.bench.add(Row(f"{what}, {cap} MiB", "MiB peak", peak, "cap", cap, peak / cap,

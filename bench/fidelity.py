@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The utilisation that DLIO and Feedline report of the same job on the same slow store.
+"""The utilization that DLIO and Feedline report of the same job on the same slow store.
 
 The store is held below both programs by a preloaded library (store_shim.c): a latency on every open and read
 of a data file, a rate that all processes share, or both. It does not know whose calls it slows down, so a
@@ -63,7 +63,7 @@ class Store:
 
 @dataclass(frozen=True)
 class Case:
-    """A job on a store, and the utilisation that its numbers give if nothing else takes time."""
+    """A job on a store, and the utilization that its numbers give if nothing else takes time."""
 
     name: str
     job: Job
@@ -254,7 +254,7 @@ class Fidelity:
         program.held = case.store.environment(self.library, case.job.data / "train", self.state)
         program.run(program.argv(case.job, False))
         opens, reads, preads, moved = struct.unpack("=4Q", self.state.read_bytes()[:32])
-        return {"au": program.utilisation(), "opens": opens, "reads": reads + preads, "bytes": moved,
+        return {"au": program.utilization(), "opens": opens, "reads": reads + preads, "bytes": moved,
                 "load": os.getloadavg()[0]}
 
     def case(self, case):
@@ -270,7 +270,7 @@ class Fidelity:
             self.row(case, peer.name, ours, measured[peer.name])
 
     def row(self, case, name, ours, theirs):
-        """One comparison of the best rounds, as other work on the machine only ever takes utilisation
+        """One comparison of the best rounds, as other work on the machine only ever takes utilization
         away; in the place of a ratio stand the points apart."""
         mine, other = (max(one["au"] for one in runs) for runs in (ours, theirs))
         load = max(one["load"] for one in (*ours, *theirs))

@@ -107,13 +107,13 @@ class Program:
         )
         return steps * job.batch
 
-    def utilisation(self):
-        """The accelerator utilisation of the last run in percent, as the program reports it."""
+    def utilization(self):
+        """The accelerator utilization of the last run in percent, as the program reports it."""
         summary = json.loads((self.out / "summary.json").read_text())
         return summary["metric"]["train_au_mean_percentage"]
 
     def rate_bytes(self):
-        """Bytes of samples a second of the last run, from its first step to its last."""
+        """Bytes of samples per second of the last run, from its first step to its last."""
         summary = json.loads((self.out / "summary.json").read_text())
         return summary["feedline"]["sample_MB_per_second"] * 1e6
 

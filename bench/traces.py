@@ -160,7 +160,7 @@ class TraceSections:
         lines = sum(int(subprocess.run(f"zcat '{path}' | wc -l", shell=True, check=True,
                                        capture_output=True, text=True).stdout) for path in pfw)
         theirs = sum(path.stat().st_size for path in pfw) / lines
-        self.bench.add(Row("trace on disk, bytes an event", "B", ours, "DFTracer .pfw.gz", theirs,
+        self.bench.add(Row("trace on disk, bytes per event", "B", ours, "DFTracer .pfw.gz", theirs,
                            ours / theirs, Goal("<=", 0.5),
                            note=f"{report['events']} events, DFTracer {lines}"))
         cpu = report["tracer_cpu_seconds"] * 1e9 / report["events"]

@@ -201,9 +201,9 @@ pub struct Verdict {
     pub confidence: Confidence,
     /// Accelerator utilization in percent as the benchmark computes it, a value an epoch in `epochs`.
     pub au_percent: Option<f64>,
-    /// Samples a second over training, all ranks, where the trace has samples.
+    /// Samples per second over training, all ranks, where the trace has samples.
     pub samples_per_second: Option<f64>,
-    /// Bytes read a second over training, all ranks.
+    /// Bytes read per second over training, all ranks.
     pub read_bytes_per_second: Option<f64>,
 }
 
@@ -265,7 +265,7 @@ pub struct WhatIf {
     pub refused: Option<String>,
     /// Workers a rank, as observed.
     pub workers: u32,
-    /// Batches that may be under way a rank, as observed.
+    /// Batches that may be under way per rank, as observed.
     pub outstanding: u32,
     /// Mean step time that was observed.
     pub observed_step_ns: u64,
@@ -419,7 +419,7 @@ pub struct Function {
     pub bytes_per_second: Option<f64>,
     /// Durations in nanoseconds.
     pub latency: Distribution,
-    /// Bytes a call, of those that moved any.
+    /// Bytes per call, of those that moved any.
     pub size: Option<Distribution>,
 }
 
@@ -630,7 +630,7 @@ pub struct Epoch {
     pub au_percent: Option<f64>,
     /// Steps of a block that the benchmark leaves out, at its beginning and at its end.
     pub excluded_steps: [u32; 2],
-    /// Samples a second as the benchmark computes it: sum over ranks.
+    /// Samples per second as the benchmark computes it: sum over ranks.
     pub samples_per_second: Option<f64>,
     /// Bytes read while it went on, all ranks.
     pub bytes_read: u64,

@@ -126,7 +126,7 @@ pub fn diff(first: &Analysis, second: &Analysis, allowed: f64) -> Diff {
 }
 
 fn sentence(diff: &Diff, before: f64, after: f64, change: f64, interval: [f64; 2]) -> String {
-    let times = format!("{} a step, before {}", seconds(after as u64), seconds(before as u64));
+    let times = format!("{} per step, before {}", seconds(after as u64), seconds(before as u64));
     if interval[0] <= 0.0 && interval[1] >= 0.0 {
         return format!("no difference beyond chance: {times}");
     }
@@ -136,7 +136,7 @@ fn sentence(diff: &Diff, before: f64, after: f64, change: f64, interval: [f64; 2
         format!("{} {sign}{}", shift.what, seconds(shift.change_ns().unsigned_abs()))
     });
     let main = main.collect::<Vec<_>>().join(", ");
-    format!("{} {word}: {times} ({main} a step)", percent(change.abs()))
+    format!("{} {word}: {times} ({main} per step)", percent(change.abs()))
 }
 
 /// The 95 % interval of the change of the mean.

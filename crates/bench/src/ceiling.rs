@@ -52,9 +52,9 @@ pub struct Ceiling {
     pub accelerators: u32,
     /// Why not more.
     pub bound: Bound,
-    /// The utilisation that counts as fed, in percent.
+    /// The utilization that counts as fed, in percent.
     pub target_percent: f64,
-    /// Samples a second that one accelerator takes.
+    /// Samples per second that one accelerator takes.
     pub demand_samples_per_s: f64,
     /// What the readers of one accelerator deliver when nothing else runs.
     pub alone: Rate,
@@ -102,7 +102,7 @@ impl Ceiling {
 pub struct FrameworkCeiling {
     /// Accelerators that are kept busy at the target.
     pub accelerators: u32,
-    /// Samples a second of the whole client.
+    /// Samples per second of the whole client.
     pub samples_per_s: f64,
     /// CPU time of the framework per sample.
     pub per_sample_ns: u64,
@@ -134,9 +134,9 @@ impl FrameworkCeiling {
 /// How fast samples come.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rate {
-    /// Samples a second.
+    /// Samples per second.
     pub samples_per_s: f64,
-    /// Bytes of samples a second.
+    /// Bytes of samples per second.
     pub bytes_per_s: f64,
 }
 

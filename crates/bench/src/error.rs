@@ -54,7 +54,7 @@ pub enum BenchError {
         folder: String,
     },
     /// The data set has fewer files than the workload reads.
-    #[error("{folder}: {found} {format} files found, {wanted} wanted")]
+    #[error("{folder}: {found} {format} files found, expected {wanted}")]
     TooFewFiles {
         /// The folder as the user knows it.
         folder: String,
@@ -393,7 +393,7 @@ impl BenchError {
             Self::ManifestBroken { .. }
             | Self::ManifestForeign { .. }
             | Self::ManifestVersion { .. } => {
-                Some(format!("remove it and make the data set anew with {generate}"))
+                Some(format!("remove it and make the data set again with {generate}"))
             }
             Self::NotOnHost { .. } => {
                 Some("all hosts of a job must see the same data folder: name a shared one".into())
@@ -476,7 +476,7 @@ fn checkpoint_hint(error: &CheckpointError, dialect: Dialect) -> Option<String> 
         | CheckpointError::Container { .. }
         | CheckpointError::Incomplete { .. }
         | CheckpointError::Description { .. } => format!(
-            "remove that checkpoint and save it anew with {}",
+            "remove that checkpoint and save it again with {}",
             dialect.set("checkpoint.num_checkpoints_write", "N")
         ),
         _ => return None,

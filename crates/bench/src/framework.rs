@@ -278,12 +278,12 @@ impl Forecast {
         (demand.compute_s > 0.0).then_some(Self { demand, per_sample_ns, source })
     }
 
-    /// The utilisation that `ranks` accelerators of a client with `cpus` cores would reach.
+    /// The utilization that `ranks` accelerators of a client with `cpus` cores would reach.
     pub fn au_percent(&self, ranks: u32, cpus: u32) -> f64 {
         100.0 * self.demand.compute_s / self.step_s(ranks, cpus)
     }
 
-    /// Samples a second of all of them.
+    /// Samples per second of all of them.
     pub fn samples_per_s(&self, ranks: u32, cpus: u32) -> f64 {
         f64::from(ranks) * self.demand.batch as f64 / self.step_s(ranks, cpus)
     }

@@ -76,7 +76,7 @@ impl BlockTally {
         self.steps += 1;
     }
 
-    /// Accelerator utilisation in percent by DLIO's formula, for a block that lasted `wall_ns`.
+    /// Accelerator utilization in percent by DLIO's formula, for a block that lasted `wall_ns`.
     pub fn au_percent(&self, wall_ns: u64) -> f64 {
         if self.compute_ns == 0 {
             return 0.0;
@@ -84,12 +84,12 @@ impl BlockTally {
         100.0 * seconds(self.compute_ns) / self.counted_s(wall_ns)
     }
 
-    /// Samples a second by DLIO's formula: two steps are taken off whatever the window is (Q26).
+    /// Samples per second by DLIO's formula: two steps are taken off whatever the window is (Q26).
     pub fn throughput(&self, wall_ns: u64, batch: u64) -> f64 {
         (self.steps as f64 - 2.0) * batch as f64 / self.counted_s(wall_ns)
     }
 
-    /// Samples a second of an evaluation by DLIO's formula: every step, the whole time.
+    /// Samples per second of an evaluation by DLIO's formula: every step, the whole time.
     pub fn eval_throughput(&self, wall_ns: u64, batch: u64) -> f64 {
         self.steps as f64 * batch as f64 / seconds(wall_ns)
     }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_without_computation_has_no_utilisation() {
+    fn a_block_without_computation_has_no_utilization() {
         let tally =
             block(&[step(1.0, 0.0, 0.0)], Window { skip_start: 0, skip_end: 0, expected: 1 });
         assert_eq!(tally.au_percent(S), 0.0);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_utilisation_counts_what_was_asked_not_what_was_slept() {
+    fn strict_utilization_counts_what_was_asked_not_what_was_slept() {
         // Asked 1 s, slept 1.25 s, waited 0.75 s at the barrier: 1 / 2 and not 1.25 / 2.
         let slow = Step { compute_ns: S * 5 / 4, proc_ns: S * 5 / 4, ..step(0.0, 1.0, 0.75) };
         let mut tally = StrictTally::default();

@@ -97,9 +97,9 @@ pub struct Checkpointing {
 pub struct Rates {
     /// Share of the time that rank 0 computed.
     pub busy_percent: f64,
-    /// Samples a second, all ranks.
+    /// Samples per second, all ranks.
     pub samples_per_s: f64,
-    /// Bytes of samples a second, all ranks.
+    /// Bytes of samples per second, all ranks.
     pub bytes_per_s: f64,
     /// What the rest of the epoch takes if it goes on like this.
     pub seconds_left: f64,

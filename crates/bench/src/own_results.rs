@@ -208,7 +208,7 @@ fn split(split: &Split, factor: f64) -> Value {
     })
 }
 
-/// Utilisation and split of each epoch, all ranks together.
+/// Utilization and split of each epoch, all ranks together.
 fn per_epoch(outcome: &Outcome) -> Vec<Value> {
     let count = outcome.ranks.iter().map(|rank| rank.epochs.len()).max().unwrap_or(0);
     let tally = |i: usize| {
@@ -220,7 +220,7 @@ fn per_epoch(outcome: &Outcome) -> Vec<Value> {
     (0..count).map(|i| tally_json("epoch", i as u64 + 1, &tally(i))).collect()
 }
 
-/// Utilisation and split of each rank, all epochs together.
+/// Utilization and split of each rank, all epochs together.
 fn per_rank(outcome: &Outcome) -> Vec<Value> {
     let tally = |rank: &RankOutcome| {
         let mut all = StrictTally::default();

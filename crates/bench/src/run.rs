@@ -250,7 +250,7 @@ impl PreparedRun {
                 let (kept, total) = (made.kept_files, made.kept_files + made.files);
                 let manifest = self.run.data.locate(MANIFEST_NAME);
                 journal.output(&format!(
-                    "{kept} of {total} files were there already; remove {manifest} to make all anew"
+                    "{kept} of {total} files were there already; remove {manifest} to make all of them again"
                 ));
             }
             generated = Some(made);

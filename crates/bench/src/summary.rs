@@ -11,14 +11,14 @@ use crate::transfers::Transfers;
 /// DLIO's numbers for training or evaluation, one value an epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Accelerator utilisation in percent, mean over the ranks.
+    /// Accelerator utilization in percent, mean over the ranks.
     pub au_percent: Vec<Option<f64>>,
-    /// Samples a second, summed over the ranks.
+    /// Samples per second, summed over the ranks.
     pub throughput: Vec<Option<f64>>,
 }
 
 impl Series {
-    /// Mean and standard deviation of the utilisation.
+    /// Mean and standard deviation of the utilization.
     pub fn au(&self) -> Option<(f64, f64)> {
         mean_and_stdev(&self.au_percent.iter().copied().flatten().collect::<Vec<_>>())
     }
@@ -32,13 +32,13 @@ impl Series {
 /// The strict numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Strict {
-    /// Utilisation of the whole job: asked compute over wall time, all ranks and epochs.
+    /// Utilization of the whole job: asked compute over wall time, all ranks and epochs.
     pub au_percent: Option<f64>,
-    /// Utilisation of the rank with the lowest one.
+    /// Utilization of the rank with the lowest one.
     pub au_worst_rank_percent: Option<f64>,
-    /// Samples a second over all steps of all epochs.
+    /// Samples per second over all steps of all epochs.
     pub samples_per_s: Option<f64>,
-    /// Bytes of samples a second over the same time.
+    /// Bytes of samples per second over the same time.
     pub sample_bytes_per_s: Option<f64>,
     /// Compute time that was asked for in all steps of all ranks.
     pub asked_ns: u64,

@@ -49,16 +49,16 @@ impl Cause {
 /// What the run says about the storage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// The utilisation reached the target.
+    /// The utilization reached the target.
     Fed {
-        /// The utilisation that was judged.
+        /// The utilization that was judged.
         au_percent: f64,
         /// The target.
         target_percent: f64,
     },
     /// It did not.
     Starved {
-        /// The utilisation that was judged.
+        /// The utilization that was judged.
         au_percent: f64,
         /// The target.
         target_percent: f64,
@@ -76,7 +76,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Judges a run against `target` (a fraction), by DLIO's utilisation where `basis` allows it.
+    /// Judges a run against `target` (a fraction), by DLIO's utilization where `basis` allows it.
     pub fn new(summary: &Summary, target: f64, basis: Basis) -> Self {
         let Some(train) = &summary.train else { return Self::NotTrained };
         let strict = &summary.strict;
@@ -124,7 +124,7 @@ fn main_cause(split: &Split) -> (Cause, f64) {
     (cause, 100.0 * ns as f64 / split.total_ns().max(1) as f64)
 }
 
-/// Which utilisation a verdict rests on.
+/// Which utilization a verdict rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// DLIO's, which the target refers to.
@@ -148,7 +148,7 @@ impl Basis {
 pub struct Report {
     /// Name of the workload.
     pub workload: String,
-    /// The utilisation that the workload asks for, as a fraction.
+    /// The utilization that the workload asks for, as a fraction.
     pub target: f64,
     /// True if the data set was cut down for a quick look.
     pub quick: bool,
@@ -158,7 +158,7 @@ pub struct Report {
     pub verdict: Verdict,
     /// What the framework and the storage took per sample, where the framework's cost is burnt.
     pub per_sample: Option<PerSample>,
-    /// The utilisation that figures of another machine let expect with the framework's own cost,
+    /// The utilization that figures of another machine let expect with the framework's own cost,
     /// where that is left out.
     pub forecast_au_percent: Option<f64>,
     /// What to know before believing the numbers.

@@ -147,7 +147,7 @@ fn missing_data_is_named() {
     check_refused(
         &["train/img_0_of_2.npz"],
         rule(2, 0),
-        "memory:train: 1 npz files found, 2 wanted",
+        "memory:train: 1 npz files found, expected 2",
     );
     check_refused(
         &["train/0/img_0_of_2.npz", "train/1/img_1_of_2.npz"],

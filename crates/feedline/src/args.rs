@@ -300,7 +300,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "POLICY")]
     pub(crate) cache: Option<Cache>,
     /// What if the storage were slower? Holds all reads and writes of data and checkpoints to a
-    /// rate (2GB/s, 500MiB/s), operations a second (10kiops), and a latency added to each: 0.2ms,
+    /// rate (2GB/s, 500MiB/s), operations per second (10kiops), and a latency added to each: 0.2ms,
     /// 0.1ms-0.4ms, or 0.2ms@p50+5ms@p99; a comma list. The processes of a job share the rates.
     /// Not comparable with other runs
     #[arg(long, value_name = "LIMIT", allow_hyphen_values = true)]

@@ -11,7 +11,7 @@ const AU: &str = "train_au_mean_percentage";
 /// One requirement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Requirement {
-    /// The workload's own target for the utilisation.
+    /// The workload's own target for the utilization.
     Target,
     /// A bound on a metric.
     Bound { metric: String, at_least: bool, bound: f64 },

@@ -501,7 +501,7 @@ impl Program {
                 let named = Path::new(name).display();
                 failure::hinted(
                     format!("cannot start {named}: {error}"),
-                    "the program and its arguments stand behind --, as in: feedline trace -- ls /",
+                    "the program and its arguments go after --, as in: feedline trace -- ls /",
                 )
             })?;
         Ok(Self { child, signals })

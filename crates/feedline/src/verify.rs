@@ -50,7 +50,7 @@ pub(crate) fn main(args: &VerifyArgs) -> anyhow::Result<u8> {
     }
     let folder = &args.folder;
     failure::say(&format!(
-        "hint: remove the bad files; `feedline run … --data {folder} --generate-only` makes them anew"
+        "hint: remove the bad files; `feedline run … --data {folder} --generate-only` makes them again"
     ));
     Ok(failure::MISSED)
 }

@@ -55,7 +55,7 @@ pub trait Format: Send + Sync {
         Ok(())
     }
 
-    /// Opens a file the way the framework's reader would: reads what must be known before a sample
+    /// Opens per file the way the framework's reader would: reads what must be known before a sample
     /// can be found. Formats that are read whole have nothing to do here.
     fn open(
         &self,

@@ -70,8 +70,8 @@ pub const DEFINITIONS: &[Definition] = &[
         "Accelerator utilization as the benchmark computes it: computation by the time of a block \
          of steps, without the steps that the benchmark leaves out. Mean over ranks.",
     ),
-    define("samples_per_s", "Samples/s", "Samples a second over training, all ranks together."),
-    define("read_rate", "Read rate", "Bytes read a second over training, all ranks together."),
+    define("samples_per_s", "Samples/s", "Samples per second over training, all ranks together."),
+    define("read_rate", "Read rate", "Bytes read per second over training, all ranks together."),
     define(
         "step",
         "Step",
@@ -187,7 +187,7 @@ pub const DEFINITIONS: &[Definition] = &[
         "Duration of a call. Percentiles are of a histogram whose buckets are at most 1/128 of \
          their value wide; least, mean and largest are exact.",
     ),
-    define("size", "Size", "Bytes a call, of calls that moved any."),
+    define("size", "Size", "Bytes per call, of calls that moved any."),
     define("bytes_read", "Bytes read", "What reads returned, mapped files not counted."),
     define("bytes_written", "Bytes written", "What writes took."),
     define(
@@ -196,7 +196,7 @@ pub const DEFINITIONS: &[Definition] = &[
         "The highest end of a read of a file: what had to be read once, at most.",
     ),
     define("reread", "Re-read", "Bytes read by extent: how often the same data was read."),
-    define("opens_per_file", "Opens a file", "Opens by files that were read."),
+    define("opens_per_file", "Opens per file", "Opens by files that were read."),
     define("metadata_time", "Metadata", "Part of the time in opens, stats and closes."),
     define(
         "access",

@@ -48,7 +48,7 @@ fn shifts(shifts: &[Shift]) -> String {
     if shifts.is_empty() {
         return String::new();
     }
-    let mut text = format!("\n{:<16}{:>12}{:>12}{:>12}\n", "ms a step", "A", "B", "change");
+    let mut text = format!("\n{:<16}{:>12}{:>12}{:>12}\n", "ms per step", "A", "B", "change");
     for shift in shifts.iter().take(ROWS) {
         text += &format!(
             "{:<16}{:>12}{:>12}{:>+12.3}\n",
@@ -108,7 +108,7 @@ mod tests {
         let diff = Diff {
             first: vec!["a".into()],
             second: vec!["b".into()],
-            text: "10.0 % slower: 11.0 ms a step, before 10.0 ms (read +1.0 ms a step)".into(),
+            text: "10.0 % slower: 11.0 ms per step, before 10.0 ms (read +1.0 ms per step)".into(),
             is_worse: true,
             allowed: 0.05,
             step_change: Some(0.1),
@@ -131,13 +131,13 @@ mod tests {
         };
         let text = diff_screen(&diff, Style { width: 80, color: false });
         let expected = "\
-10.0 % slower: 11.0 ms a step, before 10.0 ms (read +1.0 ms a step)
+10.0 % slower: 11.0 ms per step, before 10.0 ms (read +1.0 ms per step)
   step time +8.0 % to +12.0 % (95 % of draws); allowed is +5.0 %
   A  a
   B  b
   warning: 1 ranks beside 2
 
-ms a step                  A           B      change
+ms per step                A           B      change
 read                   1.000       2.000      +1.000
 
                                      A             B

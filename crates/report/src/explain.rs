@@ -85,8 +85,8 @@ leaves out  nothing
         let begins = |group: &str| group.lines().take(3).collect::<Vec<_>>().join("\n");
         let expected = "\
 DLIO's metrics, by DLIO's formulas
-  train_au_percentage                        accelerator utilisation of each epoch
-  train_au_mean_percentage                   accelerator utilisation (AU) of the run: the number…";
+  train_au_percentage                        accelerator utilization of each epoch
+  train_au_mean_percentage                   accelerator utilization (AU) of the run: the number…";
         assert_eq!(begins(dlio), expected);
         let expected = "\
 Feedline's metrics

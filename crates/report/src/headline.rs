@@ -33,7 +33,7 @@ fn headline(shown: &Shown<'_>) -> Headline {
             let rest = match (by, shown.report.per_sample) {
                 (Cause::Framework, Some(each)) => format!(
                     " by the framework: Python takes {} per sample, storage {}; accelerators were \
-                     busy {au} of the time, {} wanted",
+                     busy {au} of the time, target {}",
                     units::duration(each.framework_s),
                     units::duration(each.storage_s),
                     units::round_percent(target_percent)
@@ -66,7 +66,7 @@ fn headline(shown: &Shown<'_>) -> Headline {
 
 fn busy(au: String, target_percent: f64) -> String {
     let target = units::round_percent(target_percent);
-    format!(": accelerators were busy {au} of the time, {target} wanted")
+    format!(": accelerators were busy {au} of the time, target {target}")
 }
 
 /// What a run that only checkpoints has come to.

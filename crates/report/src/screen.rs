@@ -44,7 +44,7 @@ pub fn render(shown: &Shown<'_>, style: Style) -> String {
         block(vec![
             Some(("workload", workload(shown))),
             uneven(shown),
-            utilisation(shown),
+            utilization(shown),
             throughput(shown),
             evaluation(shown),
             ranks_done(shown),
@@ -107,13 +107,13 @@ fn uneven(shown: &Shown<'_>) -> Option<(&'static str, String)> {
     Some(("samples", samples::uneven(shown.plan.train.as_ref()?)?))
 }
 
-fn utilisation(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+fn utilization(shown: &Shown<'_>) -> Option<(&'static str, String)> {
     let (train, strict) = (shown.summary.train.as_ref()?, &shown.summary.strict);
     let target_percent = 100.0 * shown.report.target;
     let target = units::round_percent(target_percent);
     let text = match shown.report.verdict {
         Verdict::Unpaced => "n/a: nothing is computed".to_owned(),
-        Verdict::TooShort => format!("n/a: no step counts; {target} wanted"),
+        Verdict::TooShort => format!("n/a: too few steps count; target {target}"),
         _ => {
             let (mean, stdev) = train.au().unzip();
             let mean = match mean {
@@ -123,7 +123,7 @@ fn utilisation(shown: &Shown<'_>) -> Option<(&'static str, String)> {
             let (strict_au, worst) = (strict.au_percent, strict.au_worst_rank_percent);
             let epochs = units::counted(train.au_percent.len() as u64, "epoch");
             format!(
-                "{mean} (stdev {} over {epochs}), {target} wanted; strict {}, worst rank {}",
+                "{mean} (stdev {} over {epochs}), target {target}; strict {}, worst rank {}",
                 decimal(stdev),
                 units::percent(strict_au),
                 units::percent(worst)
@@ -306,7 +306,7 @@ fn generated(shown: &Shown<'_>) -> Option<(&'static str, String)> {
         let (kept, all) =
             (made.kept_files, shown.plan.train_files.total + shown.plan.eval_files.total);
         text += &format!(
-            "; {} of {} were there already (to make all anew, remove {MANIFEST_NAME} from the data \
+            "; {} of {} were there already (to make all of them again, remove {MANIFEST_NAME} from the data \
              folder)",
             units::count(kept),
             units::counted(all, "file")

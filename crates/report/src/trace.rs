@@ -92,7 +92,7 @@ impl TraceReport {
         lines.extend(self.problems.iter().map(|problem| format!("warning     {problem}")));
         let per_event = self.trace_bytes as f64 / self.events.max(1) as f64;
         lines.push(format!(
-            "trace       {}, {}, {} bytes an event",
+            "trace       {}, {}, {} bytes per event",
             self.folder,
             units::bytes(self.trace_bytes as f64),
             units::number(per_event),
@@ -171,7 +171,7 @@ tracer      100 ms of CPU time beside the program's 1.90 s, 5.00 % of all CPU ti
 dropped     7 events of /bin/a: no room for another segment
 not traced  /bin/b: statically linked
 running     1 still; what they do from now on is not in the trace
-trace       /t, 3.40 kB, 3.40 bytes an event
+trace       /t, 3.40 kB, 3.40 bytes per event
 ";
         assert_eq!(report.screen(), expected);
         assert_eq!(report.json()["tracer_cpu_percent"], 5.0);

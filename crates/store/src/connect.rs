@@ -177,7 +177,7 @@ mod tests {
             )
         );
         let (message, hint) = refusal("s3://");
-        assert_eq!(message, "\"s3://\" names no remote store: expected a bucket behind ://");
+        assert_eq!(message, "\"s3://\" names no remote store: expected a bucket after ://");
         assert_eq!(hint, None);
     }
 }

@@ -17,7 +17,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Reads a comma list of a rate (`2GB/s`, `500MiB/s`), operations a second (`10kiops`) and a
+    /// Reads a comma list of a rate (`2GB/s`, `500MiB/s`), operations per second (`10kiops`) and a
     /// latency ([`Latency::parse`]), in any order, each at most once.
     pub fn parse(text: &str) -> Result<Limit, SpecError> {
         let mut limit = Limit::default();
@@ -73,7 +73,7 @@ impl Part {
         Err(match is_amount {
             true => SpecError::expected("a rate such as 2GB/s", part),
             false => SpecError::expected(
-                "a rate (2GB/s), operations a second (10kiops) or a latency (0.2ms)",
+                "a rate (2GB/s), operations per second (10kiops) or a latency (0.2ms)",
                 part,
             ),
         })
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_no_limit_is_refused_in_words() {
-        let any = "a rate (2GB/s), operations a second (10kiops) or a latency (0.2ms)";
+        let any = "a rate (2GB/s), operations per second (10kiops) or a latency (0.2ms)";
         for (text, expected) in [
             ("2GB", "expected a rate such as 2GB/s, found `2GB`".to_owned()),
             ("", format!("expected {any}, found ``")),

@@ -2,7 +2,7 @@
 //!
 //! An operation passes three stages. Its latency passes first, as a longer way to the storage would
 //! take it, so an operation with a long one holds up nobody. Then it takes its place among all
-//! operations: with n operations a second, places are 1/n s long and do not overlap. With its bytes it
+//! operations: with n operations per second, places are 1/n s long and do not overlap. With its bytes it
 //! takes, from the beginning of that place on, as long a stretch of the bandwidth as they need; reads
 //! and writes share it, and stretches do not overlap either. Places are given in the order in which
 //! latencies end.

@@ -337,7 +337,7 @@ fn nearest(path: &Path) -> &Path {
     if path.is_relative() && !found.exists() { Path::new(".") } else { found }
 }
 
-/// Opens a file for direct I/O and takes it away again.
+/// Opens per file for direct I/O and takes it away again.
 fn try_direct(folder: &Path) -> io::Result<File> {
     let path = folder.join(partial::partial_name("direct"));
     let mut options = OpenOptions::new();

@@ -17,7 +17,7 @@ pub(crate) const BYTES: &[Unit] = &[
     ("B", 1),
 ];
 
-/// Operations a second.
+/// Operations per second.
 pub(crate) const OPERATIONS: &[Unit] = &[("Miops", 1_000_000), ("kiops", 1_000), ("iops", 1)];
 
 /// Times, in nanoseconds. Both characters that look like a Greek mu are in use.

@@ -60,7 +60,7 @@ impl Override {
             ("~", value) => Action::Delete(value),
             ("" | "+" | "++", None) => {
                 let column = text.chars().count() + 1;
-                return Err(syntax(column, "expected `=` and a value behind the key".to_owned()));
+                return Err(syntax(column, "expected `=` and a value after the key".to_owned()));
             }
             _ => return Err(syntax(1, format!("`{marks}` is none of `+`, `++` and `~`"))),
         };
@@ -372,8 +372,8 @@ mod tests {
                 Err(format!("override `{text}`, character {column}: {reason}"))
             );
         }
-        check("workload.a", 11, "expected `=` and a value behind the key");
-        check("++workload.a", 13, "expected `=` and a value behind the key");
+        check("workload.a", 11, "expected `=` and a value after the key");
+        check("++workload.a", 13, "expected `=` and a value after the key");
         check("=1", 1, "expected a key");
         check("", 1, "expected a key");
         check("+++a=1", 1, "`+++` is none of `+`, `++` and `~`");

@@ -175,7 +175,7 @@ pub(crate) const KEYS: &[Key] = &[
         "storage.storage_options.stall_timeout",
         Whole,
         "30",
-        "Seconds that nothing may move on a connection before the request is made anew.",
+        "Seconds that nothing may move on a connection before the request is made again.",
     ),
     used(
         "storage.storage_options.part_size",
@@ -645,7 +645,7 @@ pub(crate) const KEYS: &[Key] = &[
         "checkpoint.pool_size",
         Whole,
         "null",
-        "Bytes that a rank may use for buffers; when left out, a chunk a stream, or the state of a rank for each save in flight with `save_mode: async`. A key of Feedline's own.",
+        "Bytes that a rank may use for buffers; when left out, one chunk per stream, or the state of a rank for each save in flight with `save_mode: async`. A key of Feedline's own.",
     ),
     used(
         "checkpoint.state",
@@ -697,7 +697,7 @@ pub(crate) const KEYS: &[Key] = &[
         "0",
         "Steps left out of the metrics at the end of a block.",
     ),
-    used("metric.au", Number, "0.90", "Accelerator utilisation to reach, as a fraction."),
+    used("metric.au", Number, "0.90", "Accelerator utilization to reach, as a fraction."),
     idle(
         "profiling.profiler",
         choice::<Profiler>(),

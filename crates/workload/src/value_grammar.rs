@@ -27,7 +27,7 @@ pub(crate) fn parse_value(text: &str) -> Result<Node, ValueError> {
     match cursor.peek() {
         None => Ok(node),
         Some(',') => Err(cursor.error("a comma makes a sweep; put a list into brackets, `[a,b]`")),
-        Some(c) => Err(cursor.error(&format!("unexpected `{c}` behind the value"))),
+        Some(c) => Err(cursor.error(&format!("unexpected `{c}` after the value"))),
     }
 }
 
@@ -124,7 +124,7 @@ impl Cursor {
             match self.peek() {
                 Some(':') => self.at += 1,
                 Some(c) => {
-                    return Err(self.error(&format!("expected `:` behind the key, found `{c}`")));
+                    return Err(self.error(&format!("expected `:` after the key, found `{c}`")));
                 }
                 None => return Err(self.error("the mapping is never closed, expected `:`")),
             }
@@ -376,7 +376,7 @@ mod tests {
         check("[1,]", 3, "expected a value");
         check("['a' 'b']", 5, "expected `,` or `]`, found `'`");
         check("{a:1", 4, "the mapping is never closed, expected `}`");
-        check("{a}", 2, "expected `:` behind the key, found `}`");
+        check("{a}", 2, "expected `:` after the key, found `}`");
         check("{a", 2, "the mapping is never closed, expected `:`");
         check("{:1}", 1, "expected a key");
         check("{a:}", 3, "expected a value");
@@ -385,7 +385,7 @@ mod tests {
         check("choice(1,2)", 6, "functions and sweeps are not supported; quote the text");
         check("(a)", 0, "`(` must be quoted or escaped with `\\`");
         check("a]", 1, "`]` must be quoted or escaped with `\\`");
-        check("'a'b", 3, "unexpected `b` behind the value");
+        check("'a'b", 3, "unexpected `b` after the value");
         check("x${a", 1, "the brace of `${` is never closed");
         check(&"[".repeat(200), 100, "more than 100 levels of nesting");
     }

@@ -172,7 +172,7 @@ fn evidence(case: &Case, cause: Cause, finding: &mut Finding) {
             finding.evidence.push(row("workers a rank", what_if.workers.to_string()));
             if what_if.outstanding > 0 {
                 let most = what_if.outstanding.to_string();
-                finding.evidence.push(row("batches under way a rank, at most", most));
+                finding.evidence.push(row("batches under way per rank, at most", most));
             }
             let ranks = &case.analysis.ranks;
             let busy: f64 = ranks.iter().map(|rank| rank.workers_busy_share).sum();

@@ -58,7 +58,8 @@ fn few_workers(case: &Case) -> Option<Finding> {
     finding.evidence.push(row("workers a rank", what_if.workers.to_string()));
     finding.evidence.push(row("they were busy", percent(busy)));
     for one in what_if.cases.iter().filter(|one| one.change.starts_with("workers")) {
-        let text = format!("{} a step, {} stalled", seconds(one.step_ns), percent(one.stall_share));
+        let text =
+            format!("{} per step, {} stalled", seconds(one.step_ns), percent(one.stall_share));
         finding.evidence.push(row(&one.change, text));
     }
     finding.actions = vec![
@@ -92,7 +93,8 @@ fn prefetch(case: &Case) -> Option<Finding> {
     finding.evidence.push(row("batches under way, at most", what_if.outstanding.to_string()));
     finding.evidence.push(row("workers were busy", percent(busy)));
     for one in what_if.cases.iter().filter(|one| one.change.starts_with("prefetch")) {
-        let text = format!("{} a step, {} stalled", seconds(one.step_ns), percent(one.stall_share));
+        let text =
+            format!("{} per step, {} stalled", seconds(one.step_ns), percent(one.stall_share));
         finding.evidence.push(row(&one.change, text));
     }
     finding.actions = vec![

@@ -74,7 +74,7 @@ fn add(epoch: &mut Epoch, step: &StepRecord) {
     epoch.parts_ns.iter_mut().zip(step.parts_ns).for_each(|(sum, ns)| grow(sum, ns));
 }
 
-/// Utilization in percent and samples a second of a rank's epoch; none without computation or time.
+/// Utilization in percent and samples per second of a rank's epoch; none without computation or time.
 fn of_rank(
     unit: &UnitSteps,
     phase: &PhaseRecord,

@@ -25,14 +25,14 @@ pub(super) const METRICS: &[Explanation] = &[
     metric(
         "throughput_strict_samples_per_second",
         "samples/s",
-        "samples a second, all ranks",
+        "samples per second, all ranks",
         "samples of all steps / the longest sum of step times of any rank",
         "no step is left out; checkpoints and evaluations are not in it",
     ),
     metric(
         "sample_MB_per_second",
         "MB/s",
-        "bytes of samples a second, all ranks",
+        "bytes of samples per second, all ranks",
         "throughput_strict_samples_per_second * mean bytes of the samples that were read / 10^6",
         "headers and containers are not in it, except in the deep model, which moves bytes and does not \
          know samples; see storage.read.bytes for all bytes",
@@ -182,14 +182,14 @@ pub(super) const METRICS: &[Explanation] = &[
     metric(
         "verdict.au_percentage",
         "%",
-        "the utilisation that the verdict rests on",
+        "the utilization that the verdict rests on",
         "train_au_mean_percentage; au_strict_percentage if an epoch counts no more steps than batches are read ahead",
         AU_LIMITS,
     ),
     metric(
         "verdict.target_percentage",
         "%",
-        "the utilisation that the workload asks for",
+        "the utilization that the workload asks for",
         "100 * metric.au",
         "-",
     ),
@@ -211,7 +211,7 @@ pub(super) const METRICS: &[Explanation] = &[
     metric(
         "storage.OP.calls_per_second",
         "calls/s",
-        "calls of that operation a second, all ranks",
+        "calls of that operation per second, all ranks",
         "calls / time of all training steps on rank 0, waits included",
         "evaluations, checkpoints and what lies between epochs are not in the time",
     ),
@@ -225,7 +225,7 @@ pub(super) const METRICS: &[Explanation] = &[
     metric(
         "storage.OP.requests_per_second",
         "requests/s",
-        "requests a second, all ranks",
+        "requests per second, all ranks",
         "requests / time of all training steps on rank 0, waits included",
         "-",
     ),
@@ -276,7 +276,7 @@ pub(super) const METRICS: &[Explanation] = &[
     metric(
         "checkpoints.step_slowdown_while_saving",
         "ratio",
-        "how much longer steps took while a checkpoint was saved behind their back",
+        "how much longer steps took while a checkpoint was saved in the background",
         "mean time of steps during a save / mean time of the others, all ranks",
         "the first step of an epoch is left out; null without asynchronous saves",
     ),

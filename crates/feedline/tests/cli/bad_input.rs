@@ -130,7 +130,7 @@ fn a_missing_data_folder_can_be_generated() {
 fn fewer_files_than_asked_for_are_counted() {
     Bed::with_data().refuses(
         &["small.yaml", "--set", "dataset.num_files_train=9"],
-        "error: ./data/train: 8 npz files found, 9 wanted\n\
+        "error: ./data/train: 8 npz files found, expected 9\n\
          hint: add --generate to make the data set, or --set dataset.num_files_train=8\n",
     );
 }
@@ -139,7 +139,7 @@ fn fewer_files_than_asked_for_are_counted() {
 fn a_folder_without_a_file_of_the_format_gets_no_hint_that_would_be_refused() {
     Bed::with_data().refuses(
         &["small.yaml", "--set", "dataset.format=npy"],
-        "error: ./data/train: 0 npy files found, 8 wanted\n\
+        "error: ./data/train: 0 npy files found, expected 8\n\
          hint: add --generate to make the data set, or --data DIR to name its place\n",
     );
 }
@@ -329,7 +329,7 @@ fn overrides_alone_name_no_workload() {
 fn an_override_without_a_value_is_refused() {
     refused(
         &["--set", "reader.batch_size"],
-        "error: override `reader.batch_size`, character 18: expected `=` and a value behind the key\n",
+        "error: override `reader.batch_size`, character 18: expected `=` and a value after the key\n",
     );
 }
 

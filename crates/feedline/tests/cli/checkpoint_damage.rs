@@ -6,7 +6,7 @@ use std::fs;
 use crate::tiny::{DESCRIPTION, FIRST, LOAD_ONLY, SECOND, bed, counts, flip, refuses, runs};
 
 /// The hint behind everything that is wrong with a checkpoint on disk.
-const ANEW: &str = "hint: remove that checkpoint and save it anew with \
+const ANEW: &str = "hint: remove that checkpoint and save it again with \
                     --set checkpoint.num_checkpoints_write=N\n";
 
 /// The byte that is named begins the stretch of 64 KiB of the file in which the tensor is wrong.

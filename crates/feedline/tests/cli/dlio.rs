@@ -18,7 +18,7 @@ fn dlio(bed: &Bed, env: &[(&str, &str)], args: &[&str]) -> Ran {
 }
 
 const GENERATE: &str = "++workload.workflow.generate_data=True";
-/// Any utilisation meets this target, whatever the machine is busy with.
+/// Any utilization meets this target, whatever the machine is busy with.
 const TARGET: &str = "++workload.metric.au=0";
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::bed::{Bed, FILE_BYTES, RESULT_FILES, SMALL, blurred, ran};
 
-/// Any utilisation meets this target, whatever the machine is busy with.
+/// Any utilization meets this target, whatever the machine is busy with.
 const EASY: &str = "metric.au=0";
 
 fn data_files(total: u32) -> Vec<String> {
@@ -33,10 +33,10 @@ fn a_first_run_makes_the_data_and_shows_one_screen() {
     assert_eq!(
         blurred(&ran.stdout),
         "\
-FED: accelerators were busy [share] of the time, [share] wanted
+FED: accelerators were busy [share] of the time, target [share]
 
 workload small: 1 accelerator, 1 epoch × 4 steps, batch 2, 8 npz files
-AU [share] (stdev 0.0 over 1 epoch), [share] wanted; strict [share], worst rank [share]
+AU [share] (stdev 0.0 over 1 epoch), target [share]; strict [share], worst rank [share]
 throughput [rate], [rate] of samples; DLIO counts [rate], [rate]
 ranks done first after [time], last after [time]
 

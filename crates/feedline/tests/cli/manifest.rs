@@ -99,12 +99,12 @@ fn a_set_that_is_there_is_not_made_again() {
         screen.starts_with("DATA READY: all files were there already, nothing trained\n"),
         "{screen}"
     );
-    let line = "generated   nothing; 8 of 8 files were there already (to make all anew, remove\n";
+    let line =
+        "generated   nothing; 8 of 8 files were there already (to make all of them again, remove\n";
     assert!(screen.contains(line), "{screen}");
     assert_eq!((identities(&bed), bed.read(MANIFEST)), (before, manifest));
     let log = bed.read("out/dlio.log");
-    let said =
-        "8 of 8 files were there already; remove ./data/feedline.manifest.json to make all anew";
+    let said = "8 of 8 files were there already; remove ./data/feedline.manifest.json to make all of them again";
     assert!(log.contains(said), "{log}");
     bed.runs(&["small.yaml", "--generate", "--out", "trained"]);
     let generation = &bed.json("trained/summary.json")["feedline"]["generation"];
@@ -214,7 +214,7 @@ fn an_interrupted_generation_goes_on() {
 #[test]
 fn a_manifest_that_cannot_be_read_is_not_overwritten() {
     let bed = Bed::with_data();
-    let hint = "hint: remove it and make the data set anew with --generate\n";
+    let hint = "hint: remove it and make the data set again with --generate\n";
     let cases = [
         ("{}", ": is not a manifest of Feedline: no `feedline_manifest` in it"),
         ("{\"feedline_manifest\": 2}", ": is a manifest of version 2, expected 1"),

@@ -248,7 +248,7 @@ fn bad_requests_leave_nothing_behind() {
         &bed,
         &["-o", "t", "--", "./no-such-program"],
         "error: cannot start ./no-such-program: No such file or directory (os error 2)\n\
-         hint: the program and its arguments stand behind --, as in: feedline trace -- ls /\n",
+         hint: the program and its arguments go after --, as in: feedline trace -- ls /\n",
     );
     refuses(
         &bed,
@@ -292,7 +292,7 @@ fn bad_requests_leave_nothing_behind() {
         &bed,
         &["-o", "mine", "--", "./no-such-program"],
         "error: cannot start ./no-such-program: No such file or directory (os error 2)\n\
-         hint: the program and its arguments stand behind --, as in: feedline trace -- ls /\n",
+         hint: the program and its arguments go after --, as in: feedline trace -- ls /\n",
     );
 }
 

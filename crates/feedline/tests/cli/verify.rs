@@ -27,7 +27,7 @@ fn check_bad(bed: &Bed, expected: &str) {
     assert_eq!(lines.join("\n") + "\n", expected);
     assert_eq!(ran.code, Some(1));
     let hint =
-        "hint: remove the bad files; `feedline run … --data data --generate-only` makes them anew";
+        "hint: remove the bad files; `feedline run … --data data --generate-only` makes them again";
     assert_eq!(ran.stderr.lines().last(), Some(hint));
 }
 
@@ -180,7 +180,7 @@ fn without_a_whole_manifest_nothing_is_checked() {
         "data",
         &format!(
             "error: {manifest}:9:{column}: EOF while parsing a value\n\
-             hint: remove it and make the data set anew with --generate\n"
+             hint: remove it and make the data set again with --generate\n"
         ),
     );
 }

@@ -31,7 +31,7 @@ impl Opening {
         Ok(len)
     }
 
-    /// Opens a file by `open`.
+    /// Opens per file by `open`.
     pub(super) fn open(
         self,
         source: &mut dyn Source,

@@ -22,7 +22,7 @@ pub(crate) struct Buffered {
 }
 
 impl Buffered {
-    /// Opens a file: one `fstat` tells its size and that of the buffer.
+    /// Opens per file: one `fstat` tells its size and that of the buffer.
     pub(crate) fn open<'a>(
         &'a mut self,
         source: &'a mut dyn Source,

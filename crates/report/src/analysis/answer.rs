@@ -125,7 +125,7 @@ pub(super) fn what_if(what_if: &WhatIf, most: usize, columns: usize) -> Vec<Stri
         return Vec::new();
     }
     let text = format!(
-        "{} a step observed, {} modelled, with {} and {} under way a rank",
+        "{} per step observed, {} modelled, with {} and {} under way per rank",
         ns(what_if.observed_step_ns),
         ns(what_if.modelled_step_ns),
         units::counted(u64::from(what_if.workers), "worker"),

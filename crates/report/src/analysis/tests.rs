@@ -196,8 +196,8 @@ findings
      seen: p50 4.00 ms; bytes a read 1.00 kB
      do:   read larger pieces; pack samples into shards
 
-what if     100 ms a step observed, 98.0 ms modelled, with 4 workers and 8
-            batches under way a rank
+what if     100 ms per step observed, 98.0 ms modelled, with 4 workers and 8
+            batches under way per rank
   change        step  of observed  stalled       90 % interval
   workers 8  80.0 ms       80.0 %    5.0 %  78.0 ms to 83.0 ms
 

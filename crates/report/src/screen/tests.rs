@@ -256,10 +256,10 @@ fn a_fed_run() {
         &fed(),
         WIDE,
         "\
-FED: accelerators were busy 97.2 % of the time, 90 % wanted
+FED: accelerators were busy 97.2 % of the time, target 90 %
 
 workload    unet3d_h100: 2 accelerators, 5 epochs × 12 steps, batch 7, 168 npz files
-AU          97.2 % (stdev 0.0 over 5 epochs), 90 % wanted; strict 96.9 %, worst rank 96.4 %
+AU          97.2 % (stdev 0.0 over 5 epochs), target 90 %; strict 96.9 %, worst rank 96.4 %
 throughput  17.9 samples/s, 2,626 MB/s of samples; DLIO counts 16.0 samples/s, 2,237 MiB/s
 ranks done  first after 46.8 s, last after 47.1 s
 
@@ -287,11 +287,11 @@ fn a_run_starved_by_storage() {
         &starved(),
         NARROW,
         "\
-STARVED by storage: accelerators were busy 41.3 % of the time, 90 % wanted
+STARVED by storage: accelerators were busy 41.3 % of the time, target 90 %
 
 workload    unet3d_h100: 2 accelerators, 5 epochs × 12 steps, batch 7, 168 npz
             files
-AU          41.3 % (stdev 0.4 over 5 epochs), 90 % wanted; strict 41.3 %, worst
+AU          41.3 % (stdev 0.4 over 5 epochs), target 90 %; strict 41.3 %, worst
             rank 40.1 %
 throughput  17.9 samples/s, 2,626 MB/s of samples; DLIO counts 16.0 samples/s,
             2,237 MiB/s
@@ -320,10 +320,10 @@ results     results/unet3d/summary.json and the files of each rank beside it
         &starved(),
         WIDE,
         "\
-STARVED by storage: accelerators were busy 41.3 % of the time, 90 % wanted
+STARVED by storage: accelerators were busy 41.3 % of the time, target 90 %
 
 workload    unet3d_h100: 2 accelerators, 5 epochs × 12 steps, batch 7, 168 npz files
-AU          41.3 % (stdev 0.4 over 5 epochs), 90 % wanted; strict 41.3 %, worst rank 40.1 %
+AU          41.3 % (stdev 0.4 over 5 epochs), target 90 %; strict 41.3 %, worst rank 40.1 %
 throughput  17.9 samples/s, 2,626 MB/s of samples; DLIO counts 16.0 samples/s, 2,237 MiB/s
 ranks done  first after 46.8 s, last after 47.1 s
 
@@ -413,7 +413,7 @@ TOO SHORT to judge: 1 step made, none left after those that do not count
 workload    unet3d_h100: 1 accelerator, 1 epoch × 1 step, batch 7, 7 npz files,
             semantics of DLIO main (e1919d7); --quick: not comparable with other
             results
-AU          n/a: no step counts; 90 % wanted
+AU          n/a: too few steps count; target 90 %
 throughput  n/a: no step counts
 ranks done  first after 1.20 s, last after 1.20 s
 
@@ -440,12 +440,12 @@ fn an_interrupted_run() {
         &interrupted(),
         NARROW,
         "\
-INTERRUPTED, STARVED by storage: accelerators were busy 41.3 % of the time, 90 %
-  wanted
+INTERRUPTED, STARVED by storage: accelerators were busy 41.3 % of the time,
+  target 90 %
 
 workload    unet3d_h100: 2 accelerators, 55 steps in 5 epochs, batch 7, 168 npz
             files
-AU          41.3 % (stdev 0.4 over 5 epochs), 90 % wanted; strict 41.3 %, worst
+AU          41.3 % (stdev 0.4 over 5 epochs), target 90 %; strict 41.3 %, worst
             rank 40.1 %
 throughput  17.9 samples/s, 2,626 MB/s of samples; DLIO counts 16.0 samples/s,
             2,237 MiB/s
@@ -500,7 +500,7 @@ fn files_that_were_there_already() {
     assert!(text.starts_with(first), "{text}");
     let line = "\
 generated   1 file, 4.34 kB in 250 ms: 0.0174 MB/s; 71 of 72 files were there already (to make all
-            anew, remove feedline.manifest.json from the data folder)
+            of them again, remove feedline.manifest.json from the data folder)
 ";
     assert!(text.contains(line), "{text}");
     run.generated = Some(Generated { files: 0, bytes: 0, kept_files: 72, ..some });
@@ -520,11 +520,11 @@ fn a_run_with_everything() {
         &full(),
         WIDE,
         "\
-STARVED by storage: accelerators were busy 41.3 % of the time, 90 % wanted
+STARVED by storage: accelerators were busy 41.3 % of the time, target 90 %
 
 workload    unet3d_h100: 2 accelerators, 5 epochs × 12 steps, batch 7, 168 npz files, 42 for
             evaluation
-AU          41.3 % (stdev 0.4 over 5 epochs), 90 % wanted; strict 41.3 %, worst rank 40.1 %
+AU          41.3 % (stdev 0.4 over 5 epochs), target 90 %; strict 41.3 %, worst rank 40.1 %
 throughput  17.9 samples/s, 2,626 MB/s of samples; DLIO counts 16.0 samples/s, 2,237 MiB/s
 evaluation  AU 62.0 % (stdev 2.0 over 2 values), 21.0 samples/s, 2,936 MiB/s
 ranks done  first after 46.8 s, last after 47.1 s
@@ -579,9 +579,9 @@ fn a_missed_target_reads_as_missed() {
         Verdict::Starved { au_percent: 89.96, target_percent, by, share_percent: 8.0 };
     run.summary.train.as_mut().unwrap().au_percent = vec![Some(89.96)];
     let text = run.render(WIDE);
-    let first = "STARVED by decode: accelerators were busy 89.96 % of the time, 90 % wanted\n";
+    let first = "STARVED by decode: accelerators were busy 89.96 % of the time, target 90 %\n";
     assert!(text.starts_with(first), "{text}");
-    assert!(text.contains("AU          89.96 % (stdev 0.0 over 1 epoch), 90 % wanted"), "{text}");
+    assert!(text.contains("AU          89.96 % (stdev 0.0 over 1 epoch), target 90 %"), "{text}");
 }
 
 #[test]
@@ -689,7 +689,7 @@ fn python_is_named_where_it_is_the_limit() {
     assert!(
         flat.starts_with(
             "STARVED by the framework: Python takes 69.0 ms per sample, storage 3.00 ms; \
-             accelerators were busy 41.3 % of the time, 90 % wanted"
+             accelerators were busy 41.3 % of the time, target 90 %"
         ),
         "{text}"
     );

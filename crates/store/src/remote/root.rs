@@ -88,10 +88,10 @@ impl Root {
             });
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return refused("expected nothing behind ? or #");
+            return refused("expected nothing after ? or #");
         }
         let Some(host) = url.host_str().filter(|host| !host.is_empty()) else {
-            return refused("expected a bucket behind ://");
+            return refused("expected a bucket after ://");
         };
         if url.port().is_some() && service != Service::Http {
             return refused("expected a bucket without a port, which the endpoint has");
@@ -181,12 +181,12 @@ mod tests {
     #[test]
     fn what_is_no_root_is_refused_without_its_secrets() {
         for (text, shown, reason) in [
-            ("s3://", "s3://", "expected a bucket behind ://"),
-            ("s3:///x", "s3:///x", "expected a bucket behind ://"),
+            ("s3://", "s3://", "expected a bucket after ://"),
+            ("s3:///x", "s3:///x", "expected a bucket after ://"),
             ("s4://b", "s4://b", "expected the URL of an object store or a web server"),
             ("/data", "/data", "expected a URL such as s3://bucket/folder"),
-            ("s3://b/x?versionId=hush", "s3://b/x", "expected nothing behind ? or #"),
-            ("s3://b/x#y", "s3://b/x", "expected nothing behind ? or #"),
+            ("s3://b/x?versionId=hush", "s3://b/x", "expected nothing after ? or #"),
+            ("s3://b/x#y", "s3://b/x", "expected nothing after ? or #"),
             (
                 "https://u:hush@h/x",
                 "https://...@h/x",

@@ -166,7 +166,7 @@ impl Default for OutputMetric {
 /// The target of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
-    /// Accelerator utilisation to reach, as a fraction.
+    /// Accelerator utilization to reach, as a fraction.
     pub au: f64,
 }
 
