@@ -111,8 +111,8 @@ pub struct SamplePoint {
 }
 
 impl SamplePoint {
-    /// CPU time of the real reader in a loader with so many workers: of a batch that was read and
-    /// handed over, what handing over alone does not take.
+    /// CPU time of the real reader in a loader with `workers` workers: that of a batch that was read
+    /// and handed over, less that of handing it over.
     fn cpu_ns_in(&self, loader: Option<&DataLoaderFigures>, workers: u32, samples: u64) -> f64 {
         let nearest = nearest(&self.in_loader, workers);
         let Some((loader, point)) = loader.zip(nearest) else { return self.cpu_ns };

@@ -209,7 +209,7 @@ impl Bench<'_> {
         Ok(Ok((call, point)))
     }
 
-    /// The numbers of workers whose batches of so many bytes fit, none among them.
+    /// The worker counts to measure: zero, and those whose outstanding batches fit in shared memory.
     fn worker_counts(&self, batch_bytes: u64) -> Vec<u32> {
         if self.stop.load(Ordering::Relaxed) {
             return Vec::new();
@@ -248,7 +248,7 @@ impl Bench<'_> {
         Ok(figures)
     }
 
-    /// What a batch takes that so many workers make.
+    /// The CPU time of one batch with `workers` workers.
     fn batch(&mut self, asked: &serde_json::Value, workers: u32) -> anyhow::Result<BatchPoint> {
         let found = self.torch(asked)?;
         let bytes = found.number("bytes")? as u64;

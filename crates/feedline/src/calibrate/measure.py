@@ -5,7 +5,7 @@ line of JSON on stdout. All files it is asked to read lie in the page cache, and
 time of processes: neither depends on storage, and load from other programs changes them little.
 
 Each measurement has a process of its own. What was allocated before decides whether the C library gets
-the memory of a sample from the kernel or has it already, which can double the cost of reading it.
+the memory of a sample from the kernel or has it already, which can more than double the cost of reading it.
 """
 
 import json
