@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::names::NameRule;
 use crate::plan::Plan;
 
-/// Raised whenever a format or the content in its files comes out otherwise than before, so that
+/// Raised whenever a format or the content in its files changes, so that
 /// files of both kinds are not mixed.
-const CONTENT_VERSION: u32 = 1;
+const CONTENT_VERSION: u32 = 2;
 
 /// What a data set is made from. As it stands in the manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

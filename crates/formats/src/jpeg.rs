@@ -1,16 +1,16 @@
-//! `jpeg`: one gray image a file, whatever the number of samples: baseline, quality 75.
+//! `jpeg`: one gray image per file, whatever the number of samples: baseline, quality 75.
 //!
-//! Read whole, as Pillow does, and decoded to pixels: sequential gray images, which this format and
-//! DLIO write, by [`gray`]; colour and progressive ones by `zune-jpeg` in its strict mode, to RGB.
-//! Exif, profiles and comments are passed over, and so is what follows the image. A file without its
-//! end marker is an error, and so is gray data that ends early or goes on; of colour and progressive
-//! images with an end marker what is missing is gray, as in Pillow. Arithmetic, lossless and
-//! hierarchical coding and depths other than 8 bits are not read.
+//! Read whole, as Pillow does, and decoded to pixels by `zune-jpeg` in its strict mode: gray stays
+//! gray, everything else becomes RGB. Exif, profiles, comments and whatever follows the image are
+//! passed over. A file without its end marker is an error, and so is sequential gray data, which
+//! Feedline and DLIO write, that ends early; what is missing of other images with an end marker is
+//! gray, as in Pillow. Arithmetic, lossless and hierarchical coding and depths other than 8 bits are
+//! not supported.
 //!
 //! A JPEG can be very small: a block of 64 pixels takes a bit. So up to [`PIXELS_PER_BYTE`] are
-//! believed, and [`FREE_PIXELS`] in any case; what announces more is refused. Memory is a byte a
-//! pixel for gray and 3 for colour, which is used again, and up to 9 more while a progressive image
-//! is decoded.
+//! believed, and [`FREE_PIXELS`] in any case; a file that announces more is refused. Memory is a byte
+//! per pixel for gray and 3 for color, which is reused, and up to 9 more while a progressive image is
+//! decoded.
 
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
@@ -25,23 +25,21 @@ use crate::{
     OptionError, Options, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
-mod dct;
 mod encode;
-mod gray;
-mod huffman;
-mod quad;
 mod segments;
-mod stuffing;
-mod tables;
 
 use segments::Frame;
 
-/// The longest side that the format can say.
+/// The longest side that the format can express.
 const SIDE_LIMIT: u32 = 65_535;
 /// The most pixels that a byte of a file can stand for.
 const PIXELS_PER_BYTE: u64 = 512;
 /// Pixels that a file of any size may announce.
 const FREE_PIXELS: u64 = 1 << 20;
+
+/// More ones than a code and its value have bits or the decoder reads ahead, then an end marker.
+const PADDING: [u8; 18] =
+    [0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0xD9];
 
 /// The format `jpeg`.
 pub(crate) struct Jpeg;
@@ -95,55 +93,36 @@ impl Decode for Jpeg {
         scratch: &mut Scratch,
         sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
-        let file = image::load(source, &mut scratch.whole)?;
-        let frame = decode(file, &mut scratch.decoded)?;
+        let len = image::load(source, &mut scratch.whole)?.len();
+        let frame = decode(&mut scratch.whole, len, &mut scratch.decoded)?;
+        let shape = [frame.height.into(), frame.width.into(), frame.channels() as u64];
+        let bytes = shape.iter().product();
         if sink.wants_bytes() {
-            deliver(&frame, &scratch.decoded, sink)?;
+            let element = Some(Element::UInt8);
+            sample_sink::begin(sink, SamplePart { name: "", element, shape: &shape })?;
+            sample_sink::put(sink, &scratch.decoded[..bytes as usize])?;
         }
-        Ok(SampleRead {
-            bytes: u64::from(frame.height) * u64::from(frame.width) * u64::from(frame.components),
-            file_bytes: file.len() as u64,
-            samples: 0,
-            element: Some(Element::UInt8),
-        })
+        let (file_bytes, element) = (len as u64, Some(Element::UInt8));
+        Ok(SampleRead { bytes, file_bytes, samples: 0, element })
     }
 }
 
-/// Hands the pixels over, as they were decoded.
-fn deliver<S: SampleSink>(frame: &Frame, decoded: &[u8], sink: &mut S) -> Result<(), DecodeError> {
-    let channels = frame.channels();
-    let shape = [u64::from(frame.height), u64::from(frame.width), channels as u64];
-    sample_sink::begin(
-        sink,
-        SamplePart { name: "", element: Some(Element::UInt8), shape: &shape },
-    )?;
-    let row = usize::from(frame.width) * channels;
-    for pixels in decoded.chunks_exact(frame.stride()).take(usize::from(frame.height)) {
-        sample_sink::put(sink, &pixels[..row])?;
-    }
-    Ok(())
-}
-
-/// Decodes the image to the front of `decoded`, which keeps its size.
-///
-/// Gray images of one scan get rows of a multiple of eight pixels there.
-fn decode(file: &[u8], decoded: &mut Vec<u8>) -> Result<Frame, DecodeError> {
-    let (head, scan) = segments::head(file)?;
-    let frame = head.frame;
+/// Decodes the image in the first `len` bytes of `whole` to the front of `decoded`. Both keep their
+/// size.
+fn decode(whole: &mut Vec<u8>, len: usize, decoded: &mut Vec<u8>) -> Result<Frame, DecodeError> {
+    let file = &whole[..len];
+    let (frame, scan) = segments::head(file)?;
     check_proportion(file, &frame)?;
-    if frame.is_plain_gray() {
-        let stride = frame.stride();
-        let strips = usize::from(frame.height).div_ceil(8);
-        let len = stride * strips * 8;
-        grow(decoded, len + file.len());
-        let (pixels, plain) = decoded.split_at_mut(len);
-        let mut plane = gray::Plane { stride, strips, pixels };
-        let end = gray::decode(file, &head, &scan, &mut plane, plain)?;
-        segments::end_of_image(file, end)?;
-    } else {
-        let end = segments::end_of_image(file, scan.end)?;
-        decode_any(&file[..end], scan.offset, &frame, decoded)?;
+    let mut end = segments::end_of_image(file, scan.end)?;
+    let scan = scan.offset;
+    if frame.components == 1 && !frame.progressive {
+        // The decoder takes zeros for what is missing before an end marker. No code consists of ones
+        // only, so with ones in place of the marker it notices.
+        end += PADDING.len() - 2;
+        grow(whole, end);
+        whole[end - PADDING.len()..end].copy_from_slice(&PADDING);
     }
+    decode_pixels(&whole[..end], scan, &frame, decoded)?;
     Ok(frame)
 }
 
@@ -159,8 +138,7 @@ fn check_proportion(file: &[u8], frame: &Frame) -> Result<(), DecodeError> {
     Err(DecodeError::TooMuch { format, what, offset, needed, limit })
 }
 
-/// Decodes images of all kinds.
-fn decode_any(
+fn decode_pixels(
     image: &[u8],
     scan: usize,
     frame: &Frame,

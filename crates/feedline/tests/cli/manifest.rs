@@ -59,7 +59,7 @@ fn a_manifest_tells_what_was_made_from_what() {
         "workload": "small",
         "made_by": format!("feedline {version}"),
         "recipe": {
-            "content_version": 1,
+            "content_version": 2,
             "format": "npz",
             "options": {
                 "compression": "none",

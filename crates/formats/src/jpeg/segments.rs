@@ -1,29 +1,14 @@
-//! The segments of a JPEG file: markers, lengths, and what the tables among them say.
+//! The segments of a JPEG file: markers, lengths, and the frame header.
+//!
+//! The decoder stops at the last block, and takes a file without an end for a whole one; walking the
+//! markers to the end of the image is what tells a truncated file.
 
-use super::huffman::{Table, Use};
-use super::stuffing::next_ff;
-use super::tables::ZIGZAG;
 use crate::DecodeError;
 use crate::image::be16;
 
-pub(super) const EOI: u8 = 0xD9;
 const SOI: u8 = 0xD8;
+const EOI: u8 = 0xD9;
 const SOS: u8 = 0xDA;
-
-/// What a file says before its first scan.
-pub(super) struct Head {
-    pub(super) frame: Frame,
-    tables: TableSet,
-}
-
-/// Tables and settings so far.
-#[derive(Default)]
-struct TableSet {
-    restart_interval: u16,
-    divisors: [Option<[u16; 64]>; 4],
-    dc: [Option<Box<Table>>; 4],
-    ac: [Option<Box<Table>>; 4],
-}
 
 /// The image as the frame header announces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,46 +19,27 @@ pub(super) struct Frame {
     pub(super) height: u16,
     pub(super) width: u16,
     pub(super) components: u8,
-    /// Name of the first component, and the number of its divisors.
-    first: (u8, u8),
 }
 
 impl Frame {
-    /// Whether it is gray and of one scan.
-    pub(super) fn is_plain_gray(&self) -> bool {
-        self.components == 1 && !self.progressive
-    }
-
-    /// Values of a pixel as it is decoded: gray stays gray, all else becomes RGB.
+    /// Values per pixel as it is decoded: gray stays gray, everything else becomes RGB.
     pub(super) fn channels(&self) -> usize {
         if self.components == 1 { 1 } else { 3 }
     }
-
-    /// Bytes from one decoded row to the next.
-    pub(super) fn stride(&self) -> usize {
-        let width = usize::from(self.width);
-        if self.is_plain_gray() { width.next_multiple_of(8) } else { width * self.channels() }
-    }
-}
-
-/// The tables that the only scan of a gray image uses.
-pub(super) struct Tables<'a> {
-    pub(super) divisors: &'a [u16; 64],
-    pub(super) dc: &'a Table,
-    pub(super) ac: &'a Table,
 }
 
 /// A marker and what belongs to it.
 pub(super) struct Segment<'a> {
-    pub(super) marker: u8,
-    /// Where it begins.
+    marker: u8,
+    /// Where the marker begins.
     pub(super) offset: usize,
     body: &'a [u8],
+    /// Where the next segment, or the data of the scan, begins.
     pub(super) end: usize,
 }
 
-/// Reads everything up to the header of the first scan, and that.
-pub(super) fn head(file: &[u8]) -> Result<(Head, Segment<'_>), DecodeError> {
+/// Finds the frame header and the header of the first scan.
+pub(super) fn head(file: &[u8]) -> Result<(Frame, Segment<'_>), DecodeError> {
     if !file.starts_with(&[0xFF, SOI, 0xFF]) {
         return Err(DecodeError::Foreign {
             format: "a jpeg",
@@ -82,20 +48,18 @@ pub(super) fn head(file: &[u8]) -> Result<(Head, Segment<'_>), DecodeError> {
             found: file[..file.len().min(3)].to_vec(),
         });
     }
-    let mut tables = TableSet::default();
     let mut frame = None;
     let mut at = 2;
     loop {
         let found = segment(file, at)?;
         at = found.end;
         match found.marker {
-            0xC4 => tables.add_codes(&found)?,
-            0xDB => tables.add_divisors(&found)?,
-            0xDD => tables.restart_interval = found.number(0)?,
+            // Code tables, whose marker is among those of frames.
+            0xC4 => (),
             0xC0..=0xCF if frame.is_some() => return Err(found.feature("a second frame")),
             0xC0..=0xCF => frame = Some(Frame::parse(&found)?),
             SOS | EOI => match frame {
-                Some(frame) if found.marker == SOS => return Ok((Head { frame, tables }, found)),
+                Some(frame) if found.marker == SOS => return Ok((frame, found)),
                 Some(_) => return Err(field(found.offset, "a scan", found.name())),
                 None => return Err(field(found.offset, "a frame header", found.name())),
             },
@@ -117,31 +81,34 @@ pub(super) fn end_of_image(file: &[u8], data: usize) -> Result<usize, DecodeErro
     }
 }
 
-/// The marker that ends the data which begins at `at`, restarts not counted.
+/// The marker that ends the data that begins at `at`. Restart markers belong to the data, and come
+/// in turn.
 fn end_of_data(file: &[u8], mut at: usize) -> Result<usize, DecodeError> {
-    loop {
+    for restart in (0xD0..=0xD7).cycle() {
         at = marker(file, at)?;
         match file.get(at + 1) {
-            Some(0xD0..=0xD7) => at += 2,
-            _ => return Ok(at),
+            Some(&found) if found == restart => at += 2,
+            Some(found @ 0xD0..=0xD7) => {
+                return Err(field(at, "the next restart marker", format!("ff {found:02x}")));
+            }
+            _ => break,
         }
     }
+    Ok(at)
 }
 
 /// The next `FF` that is not followed by a zero.
-pub(super) fn marker(file: &[u8], mut at: usize) -> Result<usize, DecodeError> {
-    loop {
-        at += next_ff(file.get(at..).unwrap_or_default());
-        match file.get(at + 1) {
-            Some(0) => at += 2,
-            Some(_) => return Ok(at),
-            None => return Err(truncated(file, file.len() + 2)),
-        }
-    }
+fn marker(file: &[u8], data: usize) -> Result<usize, DecodeError> {
+    let tail = file.get(data..).unwrap_or_default();
+    memchr::memchr_iter(0xFF, tail)
+        .map(|at| data + at)
+        .find(|at| file.get(at + 1) != Some(&0))
+        .filter(|at| at + 1 < file.len())
+        .ok_or_else(|| truncated(file, file.len() + 2))
 }
 
 /// The segment at `at`, which may have fill bytes before its marker.
-pub(super) fn segment(file: &[u8], at: usize) -> Result<Segment<'_>, DecodeError> {
+fn segment(file: &[u8], at: usize) -> Result<Segment<'_>, DecodeError> {
     let ones = file.get(at..).unwrap_or_default().iter().take_while(|&&byte| byte == 0xFF).count();
     let after = at + ones;
     let Some(&marker) = file.get(after) else { return Err(truncated(file, after + 1)) };
@@ -167,11 +134,11 @@ pub(super) fn segment(file: &[u8], at: usize) -> Result<Segment<'_>, DecodeError
 }
 
 impl Segment<'_> {
-    pub(super) fn name(&self) -> String {
+    fn name(&self) -> String {
         format!("ff {:02x}", self.marker)
     }
 
-    /// Where byte `at` of the body stands in the file.
+    /// Where byte `at` of the body is in the file.
     fn place(&self, at: usize) -> usize {
         self.end - self.body.len() + at
     }
@@ -219,97 +186,15 @@ impl Frame {
         if !matches!(components, 1 | 3 | 4) {
             return Err(found.feature(format!("an image of {components} components")));
         }
-        let offset = found.offset as u64;
-        let first = (found.byte(6)?, found.byte(8)?);
-        Ok(Frame { offset, progressive, height, width, components, first })
+        Ok(Frame { offset: found.offset as u64, progressive, height, width, components })
     }
 }
 
-impl TableSet {
-    fn add_divisors(&mut self, found: &Segment<'_>) -> Result<(), DecodeError> {
-        let mut at = 0;
-        while at < found.body.len() {
-            let kind = found.byte(at)?;
-            let (wide, index) = (kind >> 4 == 1, usize::from(kind & 15));
-            if kind >> 4 > 1 || index > 3 {
-                let found_kind = format!("{kind:02x}");
-                return Err(field(found.place(at), "a table of 8 or 16 bits, 0 to 3", found_kind));
-            }
-            at += 1;
-            let mut divisors = [0; 64];
-            for place in ZIGZAG {
-                let (divisor, len) =
-                    if wide { (found.number(at)?, 2) } else { (u16::from(found.byte(at)?), 1) };
-                divisors[usize::from(place)] = divisor;
-                at += len;
-            }
-            self.divisors[index] = Some(divisors);
-        }
-        Ok(())
-    }
-
-    fn add_codes(&mut self, found: &Segment<'_>) -> Result<(), DecodeError> {
-        let mut at = 0;
-        while at < found.body.len() {
-            let kind = found.byte(at)?;
-            let (tables, usage) = match kind >> 4 {
-                0 => (&mut self.dc, Use::Means),
-                1 => (&mut self.ac, Use::Rest),
-                _ => return Err(field(found.place(at), "a code table", format!("{kind:02x}"))),
-            };
-            let Some(table) = tables.get_mut(usize::from(kind & 15)) else {
-                return Err(field(found.place(at), "a code table 0 to 3", format!("{kind:02x}")));
-            };
-            let counts: &[u8; 16] =
-                found.body[at + 1..].first_chunk().ok_or_else(|| found.short())?;
-            let total: usize = counts.iter().map(|&count| usize::from(count)).sum();
-            let symbols = at + 17..at + 17 + total;
-            let meanings = found.body.get(symbols.clone()).ok_or_else(|| found.short())?;
-            let built = Table::new(usage, counts, meanings).ok_or_else(|| {
-                let words = format!("{total} codes of {counts:?}");
-                field(found.place(at), "a code that no two symbols share", words)
-            })?;
-            *table = Some(Box::new(built));
-            at = symbols.end;
-        }
-        Ok(())
-    }
-}
-
-impl Head {
-    /// The number of blocks between two restarts, or 0 for all of them.
-    pub(super) fn restart_interval(&self) -> usize {
-        usize::from(self.tables.restart_interval)
-    }
-
-    /// The tables that a scan of the one component of the frame names.
-    pub(super) fn gray(&self, scan: &Segment<'_>) -> Result<Tables<'_>, DecodeError> {
-        let TableSet { divisors, dc, ac, .. } = &self.tables;
-        let (name, divisor) = self.frame.first;
-        let expected = [1, name, 0, 63, 0];
-        let stands = [scan.byte(0)?, scan.byte(1)?, scan.byte(3)?, scan.byte(4)?, scan.byte(5)?];
-        if stands != expected {
-            let found = format!("{stands:02x?}");
-            return Err(field(scan.offset, "a scan of the whole of the one component", found));
-        }
-        let codes = scan.byte(2)?;
-        let missing = |what| move || field(scan.offset, what, "none".to_owned());
-        Ok(Tables {
-            divisors: (divisors.get(usize::from(divisor)).and_then(Option::as_ref))
-                .ok_or_else(missing("the scan's divisors before it"))?,
-            dc: (dc.get(usize::from(codes >> 4)).and_then(Option::as_deref))
-                .ok_or_else(missing("the scan's DC code before it"))?,
-            ac: (ac.get(usize::from(codes & 15)).and_then(Option::as_deref))
-                .ok_or_else(missing("the scan's AC code before it"))?,
-        })
-    }
-}
-
-pub(super) fn truncated(file: &[u8], needed: usize) -> DecodeError {
+fn truncated(file: &[u8], needed: usize) -> DecodeError {
     let found = file.len() as u64;
     DecodeError::Truncated { offset: found, needed: needed as u64, found }
 }
 
-pub(super) fn field(offset: usize, expected: &'static str, found: String) -> DecodeError {
+fn field(offset: usize, expected: &'static str, found: String) -> DecodeError {
     DecodeError::Field { format: "jpeg", offset: offset as u64, expected, found }
 }
