@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use feedline_loader::{FrameworkCost, WorkerStart};
 use feedline_workload::{DataLoader, Format, Interpreter, ReadModel, Workload};
-use serde_json::{Value, json};
 
 use crate::calibration::Calibration;
 use crate::error::BenchError;
@@ -137,27 +136,6 @@ impl FrameworkPlan {
         match self {
             Self::Burnt(burnt) => Some(burnt),
             Self::Ignored | Self::LeftOut(_) => None,
-        }
-    }
-
-    /// The whole of it in JSON, with the forecast for `ranks` accelerators of a client.
-    pub fn to_json(&self, ranks: u32, cpus: u32) -> Value {
-        match self {
-            Self::Ignored => json!({"interpreter": "none"}),
-            Self::Burnt(burnt) => json!({
-                "interpreter": "calibrated",
-                "calibration": burnt.file,
-                "source": burnt.source,
-                "per_sample_ms": burnt.per_sample_ns as f64 / 1e6,
-                "held_bytes": burnt.held_bytes,
-            }),
-            Self::LeftOut(left_out) => json!({
-                "interpreter": "left out",
-                "why": left_out.why,
-                "estimated_au_percentage":
-                    left_out.forecast.as_ref().map(|it| it.au_percent(ranks, cpus)),
-                "estimate_from": left_out.forecast.as_ref().map(|it| &it.source),
-            }),
         }
     }
 }
@@ -418,16 +396,5 @@ mod tests {
         let mut workload = training();
         workload.train.computation_time = TimeSpec::default();
         assert_eq!(Forecast::new(&made_up(), &workload, &plan(&workload)), None);
-    }
-
-    #[test]
-    fn json_says_what_was_done() {
-        let burnt = decide(&training(), Some("A CPU")).unwrap().to_json(1, 2);
-        assert_eq!(burnt["interpreter"], "calibrated");
-        assert_eq!(burnt["held_bytes"], 10_000);
-        let left_out = decide(&training(), None).unwrap().to_json(1, 2);
-        assert_eq!(left_out["interpreter"], "left out");
-        assert!(left_out["estimated_au_percentage"].as_f64().unwrap() < 100.0);
-        assert_eq!(FrameworkPlan::Ignored.to_json(1, 2), json!({"interpreter": "none"}));
     }
 }

@@ -53,16 +53,15 @@ mod spool;
 mod steplog;
 mod train;
 
-mod checkpoint_results;
 pub mod explain;
 mod folder;
 mod outcome;
-mod own_results;
 mod rank_threads;
 pub mod results;
 mod run;
 mod settled;
 mod summary;
+mod summary_file;
 mod transfers;
 mod verdict;
 
@@ -97,13 +96,19 @@ pub use outcome::{
     AskedRange, BlockOutcome, CheckpointOutcome, Direction, EpochOutcome, Outcome, RankOutcome,
     SavingTally, StorageCounts,
 };
-pub use own_results::{SCHEMA_VERSION, sample_order, semantics};
 pub use plan::{PhasePlan, Plan, Semantics};
 pub use reading::{Calls, ReadPlan};
 pub use run::{PreparedRun, Run};
 pub use sizes::SampleSizes;
 pub use specimen::{Replay, Specimen};
 pub use summary::{Series, Strict, Summary};
+pub use summary_file::{
+    CheckpointMetrics, CheckpointsSummary, DlioMetrics, EpochSummary, Expectation, FeedlineSummary,
+    FileRates, FrameworkSummary, GenerationSummary, HostSummary, LatencySummary, OperationSummary,
+    OrderedMap, PhaseMetrics, RankSummary, RequestSize, RequestSizes, SCHEMA_VERSION,
+    ShardingSummary, Spread, SummaryFile, SummaryFileError, TimeSplit, TransferSummary,
+    VerdictSummary,
+};
 pub use transfers::{Transfer, Transfers};
 pub use verdict::{Altered, Basis, Cause, PerSample, Report, Setting, Verdict};
 pub use verify::{BadFile, Fault, Strangers, Verification, Verified};

@@ -27,6 +27,14 @@ pub enum Semantics {
 const DLIO_LOST_STEPS: u64 = 2;
 
 impl Semantics {
+    /// The word for it in results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Feedline => "feedline",
+            Self::Dlio => "dlio",
+        }
+    }
+
     /// DLIO's throughput of a block. Blocks of up to two steps have none: by the formula it comes out
     /// as 0 or less, and only a run that must do as DLIO does says so (Q29).
     pub(crate) fn block_throughput(
@@ -167,6 +175,20 @@ impl Plan {
         let (used, files) = (self.train?.dealing.space.files, self.train_files.total);
         (used < files)
             .then(|| format!("as DLIO {DLIO_MAIN}, {used} of {files} training files are used"))
+    }
+
+    /// The words for the order in which samples are read.
+    pub fn sample_order(&self) -> String {
+        let order = match self.train.map(|phase| phase.shuffle) {
+            Some(Shuffle::Samples) => "permuted",
+            Some(Shuffle::Blocks { .. }) => "permuted inside the blocks of ranks",
+            Some(Shuffle::Files) => "files permuted",
+            Some(Shuffle::None) | None => "sequential",
+        };
+        match self.reading.shuffle_buffer() {
+            Some(size) => format!("{order}, shuffle buffer of {size}"),
+            None => order.to_owned(),
+        }
     }
 
     /// Bytes of all training samples, by the nominal size of one.

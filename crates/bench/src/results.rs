@@ -17,21 +17,21 @@ use crate::host::Host;
 use crate::journal::Journal;
 use crate::observer::{Level, Observer};
 use crate::outcome::{BlockOutcome, Direction, EpochOutcome, Outcome, RankOutcome};
-use crate::own_results;
 use crate::steplog::{COLUMNS, Column, StepFile, StepList};
-use crate::summary::{Series, Summary};
+use crate::summary::Summary;
+use crate::summary_file::{Expectation, SummaryFile};
 use crate::verdict::Report;
 
 const MIB: f64 = 1048576.0;
 
-/// Writes all result files of a run; gives what stands in `summary.json`.
+/// Writes all result files of a run; returns what is in `summary.json`.
 pub fn write(
     folder: &OutputFolder,
     outcome: &Outcome,
     summary: &Summary,
     report: &Report,
-) -> Result<Value, BenchError> {
-    let value = summary_json(outcome, summary, report);
+) -> Result<SummaryFile, BenchError> {
+    let value = SummaryFile::new(outcome, summary, report);
     if outcome.ranks.is_empty() {
         return Ok(value); // As DLIO: a run that only generates leaves no files.
     }
@@ -122,103 +122,6 @@ fn write_steps(file: &mut dyn Write, rank: &RankOutcome) -> io::Result<()> {
 fn phases(epoch: &EpochOutcome) -> impl Iterator<Item = (String, &BlockOutcome)> {
     let blocks = epoch.blocks.iter().map(|block| (format!("block{}", block.number), block));
     blocks.chain(epoch.eval.iter().map(|eval| ("eval".to_owned(), eval)))
-}
-
-/// `summary.json`.
-fn summary_json(outcome: &Outcome, summary: &Summary, report: &Report) -> Value {
-    let (plan, hosts) = (&outcome.plan, &outcome.hosts);
-    let host = &hosts[0];
-    let data_gib = data_gib_by_host(outcome);
-    let each = |value: fn(&Host) -> Value| hosts.iter().map(value).collect::<Vec<_>>();
-    let cached = |(host, &gib): (&Host, &f64)| i32::from(host.memory_gib() > gib);
-    let cached: Vec<_> = hosts.iter().zip(&data_gib).map(cached).collect();
-    json!({
-        "start": outcome.start.text,
-        "num_accelerators": plan.ranks,
-        "num_hosts": hosts.len(),
-        "hostname": host.name,
-        "metric": metric(outcome, summary, report.target),
-        "num_files_train": plan.train_files.total,
-        "num_files_eval": plan.eval_files.total,
-        "num_samples_per_file": plan.samples_per_file,
-        "host_cpu_count": each(|host| host.cpus.into()),
-        "host_processor_name": "",
-        "potential_caching": cached,
-        "host_cpuinfo": text_map(&host.cpuinfo),
-        "host_meminfo": text_map(&host.meminfo),
-        "host_memory_GB": each(|host| host.memory_gib().into()),
-        "data_size_per_host_GB": data_gib[0],
-        "epochs": summary.train.as_ref().map_or(0, |train| train.au_percent.len()),
-        "end": outcome.end.text,
-        "feedline": own_results::object(outcome, summary, report),
-    })
-}
-
-/// GiB that the ranks of each machine read in an epoch, by the workload's own description.
-fn data_gib_by_host(outcome: &Outcome) -> Vec<f64> {
-    let plan = &outcome.plan;
-    let samples = plan.train_files.total * plan.samples_per_file;
-    let of_node = |node| {
-        let read = u64::from(outcome.geometry.ranks_on(node)) * samples / u64::from(plan.ranks);
-        read as f64 * plan.nominal_sample_bytes / f64::from(1 << 30)
-    };
-    (0..outcome.geometry.nodes()).map(of_node).collect()
-}
-
-fn metric(outcome: &Outcome, summary: &Summary, target: f64) -> Value {
-    let mut map = Map::new();
-    for (prefix, all) in [("save", &summary.saves), ("load", &summary.loads)] {
-        let Some(all) = all else { continue };
-        let (rate, seconds) = (all.gib_per_s(), all.seconds());
-        let mut put = |name: &str, value: f64| {
-            map.insert(format!("{prefix}_checkpoint_{name}"), value.into());
-        };
-        put("io_mean_GB_per_second", rate.0);
-        put("io_stdev_GB_per_second", rate.1);
-        put("duration_mean_seconds", seconds.0);
-        put("duration_stdev_seconds", seconds.1);
-    }
-    if let Some(all) = summary.saves.as_ref().or(summary.loads.as_ref()) {
-        map.insert("checkpoint_size_GB".into(), all.size_gib().into());
-    }
-    let bytes = outcome.plan.nominal_sample_bytes;
-    if let Some(train) = &summary.train {
-        series("train", train, bytes, target, &mut map);
-    }
-    if let Some(eval) = &summary.eval {
-        series("eval", eval, bytes, target, &mut map);
-    }
-    Value::Object(map)
-}
-
-/// The nine keys of training or evaluation.
-fn series(
-    prefix: &str,
-    series: &Series,
-    sample_bytes: f64,
-    target: f64,
-    map: &mut Map<String, Value>,
-) {
-    let mut put = |name: &str, value: Value| {
-        map.insert(format!("{prefix}_{name}"), value);
-    };
-    let (au, rate) = (series.au(), series.samples_per_s());
-    let mean = |pair: Option<(f64, f64)>| pair.map(|pair| pair.0);
-    let stdev = |pair: Option<(f64, f64)>| pair.map(|pair| pair.1);
-    let mib = |samples: Option<f64>| samples.map(|rate| rate * sample_bytes / MIB);
-    put("au_percentage", json!(series.au_percent));
-    put("au_mean_percentage", json!(mean(au)));
-    put("au_meet_expectation", meets(au, target).into());
-    put("au_stdev_percentage", json!(stdev(au)));
-    put("throughput_samples_per_second", json!(series.throughput));
-    put("throughput_mean_samples_per_second", json!(mean(rate)));
-    put("throughput_stdev_samples_per_second", json!(stdev(rate)));
-    put("io_mean_MB_per_second", json!(mib(mean(rate))));
-    put("io_stdev_MB_per_second", json!(mib(stdev(rate))));
-}
-
-fn meets(au: Option<(f64, f64)>, target: f64) -> &'static str {
-    if au.is_some_and(|(mean, _)| mean >= 100.0 * target) { "success" } else { "fail" }
 }
 
 fn text_map(entries: &[(String, String)]) -> Value {
@@ -369,7 +272,10 @@ fn metric_block(outcome: &Outcome, summary: &Summary, target: f64) -> String {
         lines.push(metric_line::<4>("Training Accelerator Utilization [AU] (%)", au, 1.0));
         lines.push(metric_line::<4>("Training Throughput (samples/second)", rate, 1.0));
         lines.push(metric_line::<4>("Training I/O Throughput (MB/second)", rate, mib));
-        lines.push(format!("[METRIC] train_au_meet_expectation: {}", meets(au, target)));
+        lines.push(format!(
+            "[METRIC] train_au_meet_expectation: {}",
+            Expectation::new(au, target).as_str()
+        ));
     }
     for (verb, all) in [("save", &summary.saves), ("load", &summary.loads)] {
         let Some(all) = all else { continue };
@@ -383,7 +289,10 @@ fn metric_block(outcome: &Outcome, summary: &Summary, target: f64) -> String {
         lines.push(metric_line::<4>("Eval Accelerator Utilization [AU] (%)", au, 1.0));
         lines.push(metric_line::<6>("Eval Throughput (samples/second)", rate, 1.0));
         lines.push(metric_line::<6>("Eval Throughput (MB/second)", rate, mib));
-        lines.push(format!("[METRIC] eval_au_meet_expectation: {}", meets(au, target)));
+        lines.push(format!(
+            "[METRIC] eval_au_meet_expectation: {}",
+            Expectation::new(au, target).as_str()
+        ));
     }
     lines.push(format!("[METRIC] {rule}"));
     lines.join("\n")

@@ -3,6 +3,7 @@
 use feedline_loader::KeptFor;
 use feedline_store::Op;
 use feedline_workload::Workload;
+use serde::{Deserialize, Serialize};
 
 use crate::cache::CachePolicy;
 use crate::framework::FrameworkPlan;
@@ -19,7 +20,8 @@ const MOSTLY_CACHED: f64 = 0.5;
 const RANKS_PER_CPU: u32 = 16;
 
 /// Whom the accelerators waited for most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Cause {
     /// Storage calls.
     Storage,

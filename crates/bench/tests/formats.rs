@@ -213,7 +213,7 @@ fn the_shuffle_buffer_and_the_order_of_files_are_in_the_results() {
     let order = |change: fn(&mut Workload)| {
         let mut workload = workload(Format::Tfrecord);
         change(&mut workload);
-        feedline_bench::sample_order(&Plan::new(&workload, 1, Semantics::Feedline).unwrap())
+        Plan::new(&workload, 1, Semantics::Feedline).unwrap().sample_order()
     };
     assert_eq!(order(|_| ()), "sequential");
     assert_eq!(order(|w| w.reader.file_shuffle = Shuffle::Seed), "files permuted");

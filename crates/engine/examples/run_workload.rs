@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use feedline_bench::Silent;
+use feedline_bench::{Silent, SummaryFile};
 use feedline_engine::{
     PlannedRun, RunOptions, RunOutput, WorkloadSelection, WorkloadSource, parse_overrides, quoted,
     run,
@@ -28,10 +28,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let output = RunOutput::new(results);
     let done = run(planned, &output, Arc::new(Alone), Arc::new(Silent))?;
 
-    let strict = &done.summary.strict;
-    println!("steps: {}, of {} ranks", strict.steps, done.outcome.ranks.len());
-    println!("verdict: {:?}", done.report.verdict);
-    println!("utilization: {:?} %", strict.au_percent);
+    let summary = SummaryFile::read(&done.folder.join("summary.json"))?.feedline;
+    println!("steps: {}, on {} accelerators", summary.steps, summary.accelerators);
+    println!("verdict: {}", summary.verdict.result);
+    println!("utilization: {:?} %", summary.au_strict_percentage);
     println!("results: {}", done.folder.display());
     Ok(())
 }

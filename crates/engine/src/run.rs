@@ -7,12 +7,11 @@ use std::sync::atomic::AtomicBool;
 use feedline_bench::results::{self, LogSettings};
 use feedline_bench::{
     BenchError, Existing, Level, Listing, Observer, Outcome, OutputFolder, Report, Run, Silent,
-    Summary, Team,
+    Summary, SummaryFile, Team,
 };
 use feedline_clock::Clock;
 use feedline_ranks::Link;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::error::EngineError;
 use crate::options::RunOptions;
@@ -57,7 +56,7 @@ pub struct FinishedRun {
     /// The verdict and what it rests on.
     pub report: Report,
     /// What `summary.json` holds.
-    pub json: Value,
+    pub file: SummaryFile,
     /// The folder of the result files.
     pub folder: PathBuf,
     /// Events that did not make it into the trace of this process.
@@ -97,13 +96,13 @@ pub fn run(
     let PlannedRun { composed, workload, options, .. } = planned;
     let mut report = Report::new(&composed.name, &workload, output.is_quick, &outcome, &summary);
     report.altered = options.storage.altered();
-    let json = results::write(&folder, &outcome, &summary, &report)?;
+    let file = results::write(&folder, &outcome, &summary, &report)?;
     let log =
         LogSettings { name: workload.output.log_file.clone(), level: output.log_level, observer };
     results::close_log(&folder, &log, &outcome, &summary, &report)?;
     Run::discard_data(&workload, &*data, &outcome)?;
     let folder = output.folder.clone();
-    Ok(FinishedRun { outcome, summary, report, json, folder, lost_events })
+    Ok(FinishedRun { outcome, summary, report, file, folder, lost_events })
 }
 
 /// Waits for what process 0 has to say; `None` if there is nothing to do.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use feedline_bench::{Dialect, Silent, Verdict};
+use feedline_bench::{Dialect, Silent, SummaryFile, Verdict};
 use feedline_engine::{
     EngineError, FinishedRun, PlannedRun, QuickData, RunOptions, RunOutput, StorageEmulation,
     WorkloadSelection, WorkloadSource, quoted, run,
@@ -45,8 +45,7 @@ fn a_run_gives_its_results_back_and_leaves_them_on_disk() {
     assert_eq!(done.outcome.ranks.len(), 2);
     assert_eq!(done.outcome.generated.unwrap().files, 8);
     assert!(matches!(done.report.verdict, Verdict::Fed { .. } | Verdict::Starved { .. }));
-    let text = std::fs::read_to_string(results.join("summary.json")).unwrap();
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), done.json);
+    assert_eq!(SummaryFile::read(&results.join("summary.json")).unwrap(), done.file);
     let again = PlannedRun::new(selection(&data), RunOptions::new(2).unwrap(), &Arc::default());
     let error = finish(again.unwrap(), &results).err().unwrap();
     let hint = error.hint(Dialect::Feedline).unwrap();

@@ -1,7 +1,7 @@
 //! `--require`: metrics that a run must reach.
 
 use feedline_bench::explain::explain;
-use serde_json::Value;
+use feedline_bench::{Expectation, SummaryFile};
 
 use crate::{failure, show};
 
@@ -43,16 +43,17 @@ impl Requirement {
     }
 
     /// `None` if `summary` meets it, else what is missing.
-    pub(crate) fn missed(&self, summary: &Value) -> Option<String> {
+    pub(crate) fn missed(&self, summary: &SummaryFile) -> Option<String> {
         match self {
             Self::Target => {
-                let met = summary["metric"]["train_au_meet_expectation"] == "success";
-                let (au, target) =
-                    (look_up(summary, AU), look_up(summary, "verdict.target_percentage"));
+                let train = summary.metric.train.as_ref();
+                let met = train.is_some_and(|it| it.au_meet_expectation == Expectation::Success);
+                let au = train.and_then(|it| it.au_mean_percentage);
+                let target = Some(summary.feedline.verdict.target_percentage);
                 (!met).then(|| format!("{AU} is {}, required >= {}", number(au), number(target)))
             }
             Self::Bound { metric, at_least, bound } => {
-                let value = look_up(summary, metric);
+                let value = summary.number(metric);
                 let met = value.is_some_and(|v| if *at_least { v >= *bound } else { v <= *bound });
                 let sign = if *at_least { ">=" } else { "<=" };
                 (!met).then(|| format!("{metric} is {}, required {sign} {bound}", number(value)))
@@ -78,28 +79,28 @@ fn is_number(metric: &str) -> bool {
     !list && !metric.ends_with("_expectation") && known
 }
 
-/// The number of that name below `metric` or below `feedline`.
-fn look_up(summary: &Value, metric: &str) -> Option<f64> {
-    summary["metric"][metric].as_f64().or_else(|| {
-        let path = format!("/feedline/{}", metric.replace('.', "/"));
-        summary.pointer(&path)?.as_f64()
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use feedline_bench::PhaseMetrics;
+
     use super::*;
 
     #[test]
     fn requirements_are_met_or_say_what_is_missing() {
-        let summary = serde_json::json!({
-            "metric": {"train_au_mean_percentage": 41.5, "train_au_meet_expectation": "fail"},
-            "feedline": {
-                "storage": {"read": {"calls": 7}},
-                "au_strict_percentage": null,
-                "verdict": {"target_percentage": 90.0},
-            },
+        let mut summary = SummaryFile::default();
+        summary.metric.train = Some(PhaseMetrics {
+            au_percentage: Vec::new(),
+            au_mean_percentage: Some(41.5),
+            au_meet_expectation: Expectation::Fail,
+            au_stdev_percentage: None,
+            throughput_samples_per_second: Vec::new(),
+            throughput_mean_samples_per_second: None,
+            throughput_stdev_samples_per_second: None,
+            io_mean_mib_per_second: None,
+            io_stdev_mib_per_second: None,
         });
+        summary.feedline.verdict.target_percentage = 90.0;
+        summary.feedline.steps = 7;
         let missed = |text| Requirement::parse(text).unwrap().missed(&summary);
         assert_eq!(
             missed("au"),
@@ -107,11 +108,8 @@ mod tests {
         );
         assert_eq!(missed("train_au_mean_percentage>=41.5"), None);
         assert_eq!(missed("au>=41"), None);
-        assert_eq!(missed("storage.read.calls<=7"), None);
-        assert_eq!(
-            missed("storage.read.calls <= 6"),
-            Some("storage.read.calls is 7, required <= 6".into())
-        );
+        assert_eq!(missed("steps<=7"), None);
+        assert_eq!(missed("steps <= 6"), Some("steps is 7, required <= 6".into()));
         assert_eq!(
             missed("au_strict_percentage>=1"),
             Some("au_strict_percentage is not known, required >= 1".into())

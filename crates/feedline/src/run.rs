@@ -127,7 +127,7 @@ fn cache_policy(args: &RunArgs) -> CachePolicy {
 }
 
 fn exit_code(done: &FinishedRun, requirements: &[Requirement]) -> u8 {
-    let missed: Vec<_> = requirements.iter().filter_map(|r| r.missed(&done.json)).collect();
+    let missed: Vec<_> = requirements.iter().filter_map(|r| r.missed(&done.file)).collect();
     for text in &missed {
         failure::say(&format!("missed: {text}"));
     }

@@ -72,7 +72,7 @@ pub(crate) fn result(done: &FinishedRun, as_json: bool) -> anyhow::Result<u8> {
         let object = json!({
             "feedline_schema": feedline_bench::SCHEMA_VERSION,
             "results": folder,
-            "summary": done.json,
+            "summary": done.file,
         });
         return print(&serde_json::to_string_pretty(&object)?);
     }

@@ -2,7 +2,7 @@
 
 use feedline_bench::{
     CheckpointPlan, DLIO_MAIN, FrameworkPlan, NameRule, PhasePlan, Plan, ReadPlan, SampleSizes,
-    Semantics, sample_order,
+    Semantics,
 };
 use feedline_workload::{Format, IoEngine, ReadType, SaveMode, Workload};
 
@@ -238,7 +238,7 @@ fn epoch(plan: &Plan, phase: &PhasePlan, sizes: &SetSizes) -> String {
         "{}, {}, {} order, `{}` sharding",
         samples::read(phase),
         units::bytes(phase.tally().read as f64 * mean_bytes),
-        sample_order(plan),
+        plan.sample_order(),
         phase.sharding
     )
 }
