@@ -247,7 +247,7 @@ class Fidelity:
         self.made.add(job.data)
 
     def run(self, program, case):
-        """Utilisation, and what the store counted, of one run."""
+        """Utilization, and what the store counted, of one run."""
         self.state.unlink(missing_ok=True)
         program.ranks = case.ranks
         # The folder of the samples: Feedline's notes about the data set lie above it.

@@ -178,7 +178,7 @@ class FormatSections:
             theirs.append(count * passes / used["cpu_s"])
         shutil.rmtree(job.data)
         bench.add(self.row(
-            f"decode {name}, {side} x {side} grey", "pictures/CPU-s", ours, "Pillow", theirs,
+            f"decode {name}, {side} x {side} gray", "pictures/CPU-s", ours, "Pillow", theirs,
             Goal(">=", 1.0), {"feedline": ours, "pillow": theirs}, best=max,
         ))
 

@@ -324,7 +324,7 @@ def counts(calls):
 
 
 def distance(one, other):
-    """Half of the L1 distance between two normalised histograms: 0 alike, 1 disjoint."""
+    """Half of the L1 distance between two normalized histograms: 0 alike, 1 disjoint."""
     first, second = sum(one.values()), sum(other.values())
     if not first or not second:
         return 0.0 if first == second else 1.0

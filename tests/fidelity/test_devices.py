@@ -29,7 +29,7 @@ class Device:
         image = folder / "image"
         with open(image, "wb") as file:
             file.truncate(DEVICE_BYTES)
-        # No journal and no lazy initialisation: nothing but the readers uses the device.
+        # No journal and no lazy initialization: nothing but the readers uses the device.
         call("mkfs.ext4", "-q", "-O", "^has_journal", "-E",
              "lazy_itable_init=0,lazy_journal_init=0,nodiscard", image)
         ended = subprocess.run(["losetup", "--find", "--show", image], capture_output=True,

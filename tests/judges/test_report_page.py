@@ -97,7 +97,7 @@ class Page:
         return tuple(float(chart.get_attribute(f"data-{end}")) for end in ("start", "end"))
 
     def pixels(self, name):
-        """How many colours a chart has."""
+        """How many colors a chart has."""
         return self.run(
             "const c = arguments[0];"
             "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"

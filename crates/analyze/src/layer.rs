@@ -216,7 +216,7 @@ const OBJECT_STORES: [&str; 6] = ["s3", "gcs", "azure", "http", "object_store", 
 const FILES: [&str; 6] = ["posix", "stdio", "io_uring", "mpi-io", "mpiio", "hdf5"];
 
 impl What {
-    /// Recognises events by their category and name.
+    /// Recognizes events by their category and name.
     pub fn new(kind: Kind, category: &str, name: &str) -> Self {
         let known = category.to_ascii_lowercase();
         let is_file = FILES.contains(&known.as_str());

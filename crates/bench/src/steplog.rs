@@ -146,7 +146,7 @@ fn read_up_to(mut file: &File, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// A list of seconds that is read from the log while it is serialised.
+/// A list of seconds that is read from the log while it is serialized.
 pub(crate) struct StepList<'a> {
     pub(crate) file: &'a StepFile,
     pub(crate) steps: Range<u64>,

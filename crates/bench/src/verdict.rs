@@ -71,7 +71,7 @@ pub enum Verdict {
     },
     /// The workload computes nothing: the run read as fast as it could.
     Unpaced,
-    /// Too few steps count for a judgement.
+    /// Too few steps count for a judgment.
     TooShort,
     /// Nothing was trained.
     NotTrained,

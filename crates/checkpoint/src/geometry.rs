@@ -1,6 +1,6 @@
 //! Which part of a model a rank holds.
 //!
-//! Ranks are dealt as in DLIO: the ranks that share a layer are neighbours, then come the stages of
+//! Ranks are dealt as in DLIO: the ranks that share a layer are neighbors, then come the stages of
 //! the pipeline, then the copies of the model. A job may be the first few ranks of a larger world;
 //! everything that depends on the number of copies then depends on that of the world.
 

@@ -5,7 +5,7 @@
 //! model of a trillion parameters costs nothing until a rank asks for its files.
 //!
 //! Two things differ from DLIO. Every layer has tensors of its own, where DLIO lets layers of explicit
-//! lengths share theirs (which a container that recognises them then stores once). And a file that
+//! lengths share theirs (which a container that recognizes them then stores once). And a file that
 //! would hold no tensor is not written.
 
 use crate::geometry::{Geometry, Place, check_shape, layers_of_stage};

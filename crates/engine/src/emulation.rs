@@ -1,7 +1,7 @@
 //! A storage that is slower than it is, or breaks.
 //!
 //! The data set and the checkpoints are the job's storage together: they share one limit, and
-//! operations on both count towards a fault, from the first look at the data folder on. In a job of
+//! operations on both count toward a fault, from the first look at the data folder on. In a job of
 //! several processes each has an equal part of the limit, and counts its own operations. Result files
 //! are neither limited nor failing.
 

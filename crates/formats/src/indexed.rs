@@ -19,7 +19,7 @@ const SIZES: Companion = Companion { suffix: ".sz.idx", place: Place::Beside };
 const ENTRY_BYTES: u64 = 8;
 /// A larger index stays in its files: the memory of a reader must not grow with the data set.
 const KEPT_BYTES_MAX: u64 = 16 << 20;
-/// What is read of an index that is not kept, so that neighbours cost one look: a page.
+/// What is read of an index that is not kept, so that neighbors cost one look: a page.
 const BLOCK_BYTES: u64 = 4096;
 
 /// The format, under one of its names.

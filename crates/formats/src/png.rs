@@ -5,7 +5,7 @@
 //! block an `IDAT` chunk.
 //!
 //! Read whole, as Pillow does: every chunk's CRC is checked, then the image is inflated (Adler-32
-//! checked) and unfiltered row by row, and each row dropped. All colour types, depths and interlaced
+//! checked) and unfiltered row by row, and each row dropped. All color types, depths and interlaced
 //! images are decoded; of an animation the image that viewers without animation show. The memory
 //! for that is a few rows, and [`row_limit`] says how large one may be.
 

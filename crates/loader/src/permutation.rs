@@ -155,12 +155,12 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_do_not_stay_neighbours() {
+    fn neighbors_do_not_stay_neighbors() {
         let permutation = Permutation::new(1_000_000, 5);
         let near = (1..100_000)
             .filter(|&p| permutation.at(p).abs_diff(permutation.at(p - 1)) < 1000)
             .count();
         // Two uniform draws are that near with probability 0.2 %: 200 of 100 000 expected.
-        assert!((120..280).contains(&near), "{near} near neighbours");
+        assert!((120..280).contains(&near), "{near} near neighbors");
     }
 }

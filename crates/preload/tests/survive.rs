@@ -162,9 +162,9 @@ fn jumps_out_of_handlers_leave_the_recorder_working() {
 }
 
 #[test]
-fn cancelled_threads_unwind_through_the_library() {
+fn canceled_threads_unwind_through_the_library() {
     let survivor = Survivor::succeed(&["cancel"]);
-    let expected = "cancelled 1 cleaned 1\ncancelled 1 cleaned 1\n";
+    let expected = "canceled 1 cleaned 1\ncanceled 1 cleaned 1\n";
     assert_eq!(String::from_utf8_lossy(&survivor.output.stdout), expected);
     let folder = Folder::new();
     let mut plain = Command::new(program());

@@ -16,7 +16,7 @@ pub struct TooFewRanks {
 
 /// The ranks of a job, by process and machine.
 ///
-/// A process holds neighbouring ranks, and the first processes hold one more where they do not
+/// A process holds neighboring ranks, and the first processes hold one more where they do not
 /// divide evenly. Machines come from the link: a rank's number says nothing about its machine (Q40).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {

@@ -62,7 +62,7 @@ pub trait Ranks: Send + Sync {
 
     /// Waits until every rank has come here and tells each the largest `value` that any brought.
     /// A barrier that carries news: a rank that saw a stop request tells the others in the step's
-    /// own synchronisation.
+    /// own synchronization.
     fn max(&self, value: u64) -> Result<u64, Aborted>;
 
     /// Ends the job for every rank; the first reason given is the one that all of them see.

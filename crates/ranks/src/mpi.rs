@@ -53,8 +53,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 #[non_exhaustive]
 pub enum MpiError {
     /// Somebody else has started it.
-    #[error("MPI has been initialised already")]
-    Initialised,
+    #[error("MPI has been initialized already")]
+    Initialized,
     /// It was built without threads.
     #[error("{library} allows calls from one thread only, expected MPI_THREAD_SERIALIZED")]
     Threads {
@@ -97,7 +97,7 @@ impl Mpi {
     /// Joins the other processes. Must be called once, before any thread needs MPI.
     pub fn join() -> Result<Arc<Self>, MpiError> {
         let started = mpi::initialize_with_threading(Threading::Serialized);
-        let (universe, threading) = started.ok_or(MpiError::Initialised)?;
+        let (universe, threading) = started.ok_or(MpiError::Initialized)?;
         if threading < Threading::Serialized {
             let library = mpi::environment::library_version().unwrap_or_default();
             let library = library.split([',', '\n']).next().unwrap_or("MPI").trim().to_owned();

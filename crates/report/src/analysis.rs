@@ -10,7 +10,7 @@ use feedline_analyze::analysis::{Answer, Confidence, Coverage};
 
 use crate::style::{Ink, Style};
 use crate::units;
-use crate::wrap::{hanging, joined, labelled};
+use crate::wrap::{hanging, joined, labeled};
 
 mod answer;
 mod grid;
@@ -166,5 +166,5 @@ fn part(part: u64, whole: u64) -> String {
 
 /// `text` behind a label, or nothing if there is no text.
 fn line(label: &str, text: &str, columns: usize) -> Vec<String> {
-    if text.is_empty() { Vec::new() } else { labelled(label, text, columns) }
+    if text.is_empty() { Vec::new() } else { labeled(label, text, columns) }
 }

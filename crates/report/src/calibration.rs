@@ -4,7 +4,7 @@ use feedline_bench::Calibration;
 
 use crate::style::{Ink, Style};
 use crate::units;
-use crate::wrap::{hanging, joined, labelled};
+use crate::wrap::{hanging, joined, labeled};
 
 /// What was measured and where it was put.
 pub fn calibration(found: &Calibration, file: &str, style: Style) -> String {
@@ -51,6 +51,6 @@ pub fn calibration(found: &Calibration, file: &str, style: Style) -> String {
     }
     rows.push(("file", file.to_owned()));
     rows.push(("next", "feedline run, or feedline ceiling: both use it".to_owned()));
-    lines.extend(rows.iter().flat_map(|(label, text)| labelled(label, text, columns)));
+    lines.extend(rows.iter().flat_map(|(label, text)| labeled(label, text, columns)));
     joined(&lines)
 }

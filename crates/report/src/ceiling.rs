@@ -6,7 +6,7 @@ use feedline_workload::Workload;
 use crate::screen::reader_name;
 use crate::style::{Ink, Style};
 use crate::units;
-use crate::wrap::{hanging, joined, labelled};
+use crate::wrap::{hanging, joined, labeled};
 
 /// The answer first, then what it rests on.
 pub fn ceiling(name: &str, workload: &Workload, found: &Ceiling, style: Style) -> String {
@@ -42,7 +42,7 @@ pub fn ceiling(name: &str, workload: &Workload, found: &Ceiling, style: Style) -
         let note = format!("files had {used} samples instead of {asked}, to fit into memory");
         rows.insert(1, ("", note));
     }
-    lines.extend(rows.iter().flat_map(|(label, text)| labelled(label, text, columns)));
+    lines.extend(rows.iter().flat_map(|(label, text)| labeled(label, text, columns)));
     joined(&lines)
 }
 

@@ -5,7 +5,7 @@ use feedline_workload::Workload;
 
 use crate::style::{Ink, Style};
 use crate::units;
-use crate::wrap::{hanging, joined, labelled};
+use crate::wrap::{hanging, joined, labeled};
 
 /// Rates at which the time of a save is worked out.
 const RATES_GIB: [f64; 3] = [1.0, 10.0, 100.0];
@@ -41,7 +41,7 @@ pub fn checkpoint_plan(
         ("memory", memory(plan, workload)),
         ("time", time(total.bytes.total())),
     ];
-    lines.extend(rows.iter().flat_map(|(label, text)| labelled(label, text, columns)));
+    lines.extend(rows.iter().flat_map(|(label, text)| labeled(label, text, columns)));
     lines.push(String::new());
     lines.extend(table(&layout.groups()));
     joined(&lines)

@@ -3,7 +3,7 @@
 use feedline_bench::explain::{Explanation, metrics};
 
 use crate::style::{Ink, Style};
-use crate::wrap::{joined, labelled, shorten};
+use crate::wrap::{joined, labeled, shorten};
 
 /// How DLIO's metrics begin; all others are Feedline's.
 const DLIO_PREFIXES: [&str; 5] =
@@ -16,7 +16,7 @@ pub fn metric(explanation: &Explanation, style: Style) -> String {
     let rows = [("meaning", meaning), ("unit", unit), ("formula", formula), ("leaves out", limits)];
     for (label, text) in rows {
         let text = if text == "-" { "nothing" } else { text };
-        lines.extend(labelled(label, text, style.columns()));
+        lines.extend(labeled(label, text, style.columns()));
     }
     joined(&lines)
 }
@@ -97,10 +97,10 @@ Feedline's metrics
     }
 
     #[test]
-    fn colour_adds_nothing_but_colour() {
-        let coloured = Style { color: true, ..PLAIN };
-        assert_ne!(index(coloured), index(PLAIN));
-        assert_eq!(strip(&index(coloured)), index(PLAIN));
-        assert_eq!(strip(&metric(&WAIT, coloured)), metric(&WAIT, PLAIN));
+    fn color_adds_nothing_but_color() {
+        let colored = Style { color: true, ..PLAIN };
+        assert_ne!(index(colored), index(PLAIN));
+        assert_eq!(strip(&index(colored)), index(PLAIN));
+        assert_eq!(strip(&metric(&WAIT, colored)), metric(&WAIT, PLAIN));
     }
 }

@@ -12,7 +12,7 @@ struct Headline {
     marked: Vec<(&'static str, Ink)>,
 }
 
-/// The verdict, wrapped, with its word in colour.
+/// The verdict, wrapped, with its word in color.
 pub(crate) fn lines(shown: &Shown<'_>, style: Style) -> Vec<String> {
     let headline = headline(shown);
     let mut lines = wrap::hanging("", "  ", &headline.text, style.columns());

@@ -3,7 +3,7 @@
 //! and as a page.
 //!
 //! Pure: values come in, text goes out. Every text ends with a newline, and its lines end without
-//! blanks. Nothing here prints, reads a clock or asks the terminal: width and colour come in as
+//! blanks. Nothing here prints, reads a clock or asks the terminal: width and color come in as
 //! [`Style`]. A number that does not exist is written `n/a`.
 #![forbid(unsafe_code)]
 

@@ -10,7 +10,7 @@ use crate::samples;
 use crate::screen::held;
 use crate::style::{Ink, Style};
 use crate::units;
-use crate::wrap::{hanging, joined, labelled};
+use crate::wrap::{hanging, joined, labeled};
 
 #[cfg(test)]
 mod tests;
@@ -47,7 +47,7 @@ pub fn plan(plan: &Plan, workload: &Workload, style: Style) -> String {
     let mut lines = hanging("", "  ", &headline(workload), columns);
     lines[0] = lines[0].replacen("DRY RUN", &style.paint(Ink::Bold, "DRY RUN"), 1);
     lines.push(String::new());
-    lines.extend(rows.iter().flat_map(|(label, text)| labelled(label, text, columns)));
+    lines.extend(rows.iter().flat_map(|(label, text)| labeled(label, text, columns)));
     joined(&lines)
 }
 

@@ -11,7 +11,7 @@ use feedline_workload::DataLoader;
 
 use crate::shown::Shown;
 use crate::style::Style;
-use crate::wrap::{item, joined, labelled};
+use crate::wrap::{item, joined, labeled};
 use crate::{bars, headline, plan, samples, units};
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ pub fn screen(
 /// The screen of these values.
 pub fn render(shown: &Shown<'_>, style: Style) -> String {
     let columns = style.columns();
-    let label = |(label, text): (&str, String)| labelled(label, &text, columns);
+    let label = |(label, text): (&str, String)| labeled(label, &text, columns);
     let block = |lines: Vec<Option<(&'static str, String)>>| -> Vec<String> {
         lines.into_iter().flatten().flat_map(label).collect()
     };

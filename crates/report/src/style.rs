@@ -1,4 +1,4 @@
-//! How text may look: its width, and whether it may have colour.
+//! How text may look: its width, and whether it may have color.
 
 /// Lines longer than this are hard to read, however wide the terminal is.
 const MOST_COLUMNS: usize = 100;
@@ -10,11 +10,11 @@ const LEAST_COLUMNS: usize = 40;
 pub struct Style {
     /// Columns of the terminal.
     pub width: usize,
-    /// Whether escape codes for colour may be used.
+    /// Whether escape codes for color may be used.
     pub color: bool,
 }
 
-/// An escape code for colour. It never carries a meaning that the text does not.
+/// An escape code for color. It never carries a meaning that the text does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     Bold,
@@ -52,7 +52,7 @@ impl Style {
         self.width.clamp(LEAST_COLUMNS, MOST_COLUMNS)
     }
 
-    /// `text` in that colour, if there is colour.
+    /// `text` in that color, if there is color.
     pub(crate) fn paint(&self, ink: Ink, text: &str) -> String {
         if !self.color || text.is_empty() {
             return text.to_owned();
@@ -61,7 +61,7 @@ impl Style {
     }
 }
 
-/// Takes the escape codes out, for tests that compare coloured with plain text.
+/// Takes the escape codes out, for tests that compare colored with plain text.
 #[cfg(test)]
 pub(crate) fn strip(text: &str) -> String {
     let mut parts = text.split("\x1b[");

@@ -168,9 +168,9 @@ llama_7b       -           (model)   13.5 GB      -       -    -
     }
 
     #[test]
-    fn colour_adds_nothing_but_colour() {
-        let coloured = table(presets(), Style { color: true, ..PLAIN });
-        assert!(coloured.contains("\x1b[1munet3d_h100\x1b[0m"));
-        assert_eq!(strip(&coloured), table(presets(), PLAIN));
+    fn color_adds_nothing_but_color() {
+        let colored = table(presets(), Style { color: true, ..PLAIN });
+        assert!(colored.contains("\x1b[1munet3d_h100\x1b[0m"));
+        assert_eq!(strip(&colored), table(presets(), PLAIN));
     }
 }

@@ -31,7 +31,7 @@ const UNITS: [&str; 21] = [
 ];
 
 /// `text` after `label`, wrapped; further lines are indented to the text's column.
-pub(crate) fn labelled(label: &str, text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn labeled(label: &str, text: &str, columns: usize) -> Vec<String> {
     let first = format!("{label:<LABEL_COLUMNS$}");
     hanging(&first, &" ".repeat(LABEL_COLUMNS), text, columns)
 }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn labels_stand_in_their_own_column() {
-        assert_eq!(labelled("next", "a b", 14), ["next        a", "            b"]);
+        assert_eq!(labeled("next", "a b", 14), ["next        a", "            b"]);
         assert_eq!(item("", "a b", 16), ["            - a", "              b"]);
     }
 

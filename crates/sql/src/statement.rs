@@ -32,7 +32,7 @@ fn names_word_of_sql(text: &str) -> bool {
 
 /// Tables and views that a statement names, those of its own `WITH` left out.
 pub(crate) fn tables_of(statement: &Statement) -> Result<BTreeSet<String>, SqlError> {
-    // Folders of the catalogue, such as `information_schema`, are looked up when it is planned.
+    // Folders of the catalog, such as `information_schema`, are looked up when it is planned.
     let (tables, _) = resolve_table_references(statement, true).map_err(|error| explain(&error))?;
     let plain = tables.iter().filter(|table| table.schema().is_none());
     Ok(plain.map(|table| table.table().to_owned()).collect())

@@ -308,7 +308,7 @@ fn folders_are_made_listed_and_removed(store: &dyn Store) {
     assert!(store.exists("a/file").expect("exists"));
     store.remove_tree("a").expect("remove");
     assert!(!store.exists("a").expect("exists") && !store.exists("a/b/deep").expect("exists"));
-    assert!(store.exists("a-sibling").expect("exists"), "a neighbour is gone");
+    assert!(store.exists("a-sibling").expect("exists"), "a neighbor is gone");
     store.remove("a").expect("removing nothing is no error");
 }
 

@@ -25,7 +25,7 @@ impl<S: Store> Failing<S> {
         Failing::sharing(inner, Arc::new(Faults::new(vec![spec])))
     }
 
-    /// Counts operations towards `faults`, together with all who share them.
+    /// Counts operations toward `faults`, together with all who share them.
     pub fn sharing(inner: S, faults: Arc<Faults>) -> Failing<S> {
         Failing { inner, faults }
     }

@@ -118,7 +118,7 @@ pub(crate) fn errno_names() -> String {
     names.join(", ")
 }
 
-/// Faults, and what has been counted towards them. Stores that share it count together.
+/// Faults, and what has been counted toward them. Stores that share it count together.
 #[derive(Debug)]
 pub struct Faults {
     specs: Vec<FaultSpec>,

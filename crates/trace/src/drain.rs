@@ -656,7 +656,7 @@ impl Drainer {
     }
 }
 
-/// Segments of one thread one after the other, so that their events are neighbours in the file.
+/// Segments of one thread one after the other, so that their events are neighbors in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Order {
     row: u32,

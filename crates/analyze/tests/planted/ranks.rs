@@ -31,7 +31,7 @@ fn one_slow_rank() {
     assert_eq!(worst.because, "read");
 }
 
-/// The slow rank's machine is the only one that is slow, so its neighbours are not to blame.
+/// The slow rank's machine is the only one that is slow, so its neighbors are not to blame.
 #[test]
 fn a_slow_rank_on_a_machine_of_its_own() {
     let job = Job { ranks: 3, hosts: 3, slow_rank: Some((2, 12)), ..Job::default() };

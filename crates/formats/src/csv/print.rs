@@ -116,7 +116,7 @@ fn real(value: impl zmij::Float + std::fmt::LowerExp, wide: f64, text: &mut Vec<
 
 /// A half that is a multiple of 2^-11 and less than 1, as [`Content`](crate::Content) makes them.
 ///
-/// The shortest text is the one with the fewest decimals between the middles to its neighbours; of
+/// The shortest text is the one with the fewest decimals between the middles to its neighbors; of
 /// two with as many, the nearer. All in units of 2^-23, in which the middles are whole numbers.
 fn half(bits: u16, text: &mut Vec<u8>) {
     let (exponent, fraction) = (u32::from(bits >> 10), u64::from(bits & 0x3FF));

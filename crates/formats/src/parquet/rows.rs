@@ -1,6 +1,6 @@
 //! The sizes of rows, as they come out of pages and as they are asked for.
 //!
-//! Neighbours of equal size are one entry, so the usual column of samples takes one whatever its
+//! Neighbors of equal size are one entry, so the usual column of samples takes one whatever its
 //! length is.
 
 /// Rows of equal size.

@@ -67,7 +67,7 @@ impl Dictionary {
 
 impl Values<'_, '_> {
     /// Reads the next `count` values and shows the size of each to `visit`, with the number of
-    /// neighbours that have the same.
+    /// neighbors that have the same.
     pub(super) fn take(
         &mut self,
         count: u64,

@@ -194,7 +194,7 @@ static void *blocked_stream(void *unused)
     return 0;
 }
 
-static void cancelled(void *(*work)(void *))
+static void canceled(void *(*work)(void *))
 {
     pthread_t thread;
     void *result = 0;
@@ -205,7 +205,7 @@ static void cancelled(void *(*work)(void *))
         sched_yield();
     pthread_cancel(thread);
     pthread_join(thread, &result);
-    printf("cancelled %d cleaned %u\n", result == PTHREAD_CANCELED, shared[0]);
+    printf("canceled %d cleaned %u\n", result == PTHREAD_CANCELED, shared[0]);
 }
 
 static void raw_forks(void)
@@ -281,8 +281,8 @@ int main(int count, char **args)
     else if (!strcmp(mode, "jumps"))
         jumps(n);
     else if (!strcmp(mode, "cancel")) {
-        cancelled(blocked);
-        cancelled(blocked_stream);
+        canceled(blocked);
+        canceled(blocked_stream);
     } else if (!strcmp(mode, "raw_forks"))
         raw_forks();
     else if (!strcmp(mode, "forks"))

@@ -6,7 +6,7 @@ use feedline_analyze::analysis::{CauseTime, Verdict, WhatIf};
 use super::grid::grid;
 use super::{claims_stalls, confidence, line, ns, part, plain, share};
 use crate::style::{Ink, Style};
-use crate::wrap::{hanging, labelled, shorten};
+use crate::wrap::{hanging, labeled, shorten};
 use crate::{bars, units};
 
 const MOST_FINDINGS: usize = 5;
@@ -34,7 +34,7 @@ pub(super) fn evidence(verdict: &Verdict, columns: usize) -> Vec<String> {
         verdict.read_bytes_per_second.map(|rate| format!("{}/s read", units::bytes(rate))),
     ];
     let rates: Vec<String> = rates.into_iter().flatten().collect();
-    let mut lines = labelled("evidence", &text, columns);
+    let mut lines = labeled("evidence", &text, columns);
     lines.extend(line("rates", &rates.join(", "), columns));
     lines
 }
@@ -56,7 +56,7 @@ pub(super) fn stall(analysis: &Analysis, most: usize, style: Style) -> Vec<Strin
     let times: Vec<String> = rows.iter().map(|(_, time, _)| ns(*time)).collect();
     let time_columns = times.iter().map(|time| time.chars().count()).max().unwrap_or(0);
     let text = format!("{} of all ranks together, by what they waited for", ns(stall_ns));
-    let mut lines = labelled("stalled", &text, style.columns());
+    let mut lines = labeled("stalled", &text, style.columns());
     for ((name, _, part), time) in rows.into_iter().zip(times) {
         let text = format!("  {name:<13} {:>7}  {time:>time_columns$}", share(part));
         let room = style.columns().saturating_sub(text.chars().count() + 2);
@@ -125,7 +125,7 @@ pub(super) fn what_if(what_if: &WhatIf, most: usize, columns: usize) -> Vec<Stri
         return Vec::new();
     }
     let text = format!(
-        "{} per step observed, {} modelled, with {} and {} under way per rank",
+        "{} per step observed, {} modeled, with {} and {} under way per rank",
         ns(what_if.observed_step_ns),
         ns(what_if.modelled_step_ns),
         units::counted(u64::from(what_if.workers), "worker"),
@@ -146,7 +146,7 @@ pub(super) fn what_if(what_if: &WhatIf, most: usize, columns: usize) -> Vec<Stri
             ]
         })
         .collect();
-    let mut lines = labelled("what if", &text, columns);
+    let mut lines = labeled("what if", &text, columns);
     let heading = ["  change", "step", "of observed", "stalled", "90 % interval"];
     lines.extend(grid(&heading, &rows, columns));
     lines

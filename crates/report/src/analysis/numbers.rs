@@ -8,7 +8,7 @@ use feedline_analyze::analysis::{
 use super::grid::grid;
 use super::{line, ns, part, plain, share};
 use crate::units;
-use crate::wrap::{item, labelled};
+use crate::wrap::{item, labeled};
 
 const MOST_PLACES: usize = 2;
 
@@ -25,7 +25,7 @@ pub(super) fn traced(analysis: &Analysis, columns: usize) -> Vec<String> {
         units::counted(analysis.trace.events, "event"),
         ns(analysis.trace.run_ns),
     );
-    let mut lines = labelled("traced", &text, columns);
+    let mut lines = labeled("traced", &text, columns);
     if data.calls == 0 {
         return lines;
     }
@@ -40,7 +40,7 @@ pub(super) fn traced(analysis: &Analysis, columns: usize) -> Vec<String> {
         units::bytes(data.bytes_read as f64),
         units::bytes(data.bytes_written as f64),
     );
-    lines.extend(labelled("data", &text, columns));
+    lines.extend(labeled("data", &text, columns));
     lines
 }
 
@@ -231,7 +231,7 @@ pub(super) fn stragglers(all: &Stragglers, most: usize, columns: usize) -> Vec<S
         ns(all.median_ns),
         ranks.collect::<Vec<_>>().join("; "),
     );
-    labelled("stragglers", &text, columns)
+    labeled("stragglers", &text, columns)
 }
 
 /// Saves and loads together.
@@ -260,14 +260,14 @@ pub(super) fn checkpoints(all: &Checkpoints, columns: usize) -> Vec<String> {
         ns(all.stall_ns),
         share(all.stall_share),
     );
-    labelled("checkpoints", &text, columns)
+    labeled("checkpoints", &text, columns)
 }
 
 /// What may be said, and what is wrong with the trace.
 pub(super) fn health(health: &Health, most: usize, columns: usize) -> Vec<String> {
     let nothing = if health.problems.is_empty() { "; nothing wrong was found" } else { "" };
     let mut lines =
-        labelled("health", &format!("{}{nothing}", health.coverage.sentence()), columns);
+        labeled("health", &format!("{}{nothing}", health.coverage.sentence()), columns);
     for problem in health.problems.iter().take(most) {
         let limit = if problem.limits_claims { "; numbers above may be wrong" } else { "" };
         let mut places: Vec<String> =

@@ -196,7 +196,7 @@ findings
      seen: p50 4.00 ms; bytes a read 1.00 kB
      do:   read larger pieces; pack samples into shards
 
-what if     100 ms per step observed, 98.0 ms modelled, with 4 workers and 8
+what if     100 ms per step observed, 98.0 ms modeled, with 4 workers and 8
             batches under way per rank
   change        step  of observed  stalled       90 % interval
   workers 8  80.0 ms       80.0 %    5.0 %  78.0 ms to 83.0 ms
@@ -234,7 +234,7 @@ health      steps, loader workers and storage calls are all in the trace;
 }
 
 #[test]
-fn colour_adds_nothing_but_colour() {
+fn color_adds_nothing_but_color() {
     let plain = analysis_screen(&starved(), WIDE);
     let colored = analysis_screen(&starved(), Style { width: 100, color: true });
     assert!(colored.starts_with("\x1b[1;31mINPUT-BOUND\x1b[0m: "), "{colored}");

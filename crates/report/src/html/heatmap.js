@@ -132,14 +132,14 @@ function heatMapSection(data, timeView) {
   const chart = new HeatMap(data.heat_map, timeView);
   const least = el("span", { class: "muted" }, "0");
   const most = el("span", { class: "muted" });
-  const legend = el("div", { class: "scale", "aria-label": "Scale of colours" }, least, el("span", { class: "ramp", "aria-hidden": "true" }), most);
+  const legend = el("div", { class: "scale", "aria-label": "Scale of colors" }, least, el("span", { class: "ramp", "aria-hidden": "true" }), most);
   const choose = (key) => {
     chart.choose(key);
     most.textContent = `${chart.metric[3](chart.layer.most)} a bucket`;
   };
   const choices = HEAT_METRICS.filter(([key]) => data.heat_map[key]);
   choose(choices[0][0]);
-  const joined = data.heat_map.ranks_joined > 1 ? ` ${data.heat_map.ranks_joined} neighbouring ranks are one row.` : "";
+  const joined = data.heat_map.ranks_joined > 1 ? ` ${data.heat_map.ranks_joined} neighboring ranks are one row.` : "";
   return section(
     "heat-map",
     "Ranks over time",

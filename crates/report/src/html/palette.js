@@ -1,5 +1,5 @@
-// Colours come from the style sheet, so that themes are in one place. What waits is hatched, what works
-// is plain: colour is never the only mark.
+// Colors come from the style sheet, so that themes are in one place. What waits is hatched, what works
+// is plain: color is never the only mark.
 
 const HATCHED = new Set(["hand-off", "workers", "prefetch", "start-up", "peer", "unknown"]);
 

@@ -117,7 +117,7 @@ impl Column {
     }
 }
 
-/// The steps of all ranks by number, as columns: sums over ranks, in microseconds. Neighbours are joined
+/// The steps of all ranks by number, as columns: sums over ranks, in microseconds. Neighbors are joined
 /// if there are more than a page should hold.
 pub(super) fn waterfall(steps: &[Step]) -> Value {
     let mut groups: BTreeMap<(Phase, u32, u32, u32), Column> = BTreeMap::new();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_joined_when_there_are_too_many() {
+    fn neighbors_are_joined_when_there_are_too_many() {
         let steps: Vec<Step> = (0..8_001).map(|number| step(0, number, 1_000)).collect();
         let made = waterfall(&steps);
         assert_eq!(made["joined"], 3);

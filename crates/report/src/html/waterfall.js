@@ -274,7 +274,7 @@ function waterfallSection(data, timeView) {
     for (const item of rest) item.hidden = !on;
     chart.redraw();
   });
-  const joined = data.waterfall.joined > 1 ? ` ${data.waterfall.joined} neighbouring steps are one column.` : "";
+  const joined = data.waterfall.joined > 1 ? ` ${data.waterfall.joined} neighboring steps are one column.` : "";
   return section(
     "waterfall",
     "Stalls by step",

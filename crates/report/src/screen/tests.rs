@@ -616,12 +616,12 @@ fn warnings_give_way_to_the_answer() {
 }
 
 #[test]
-fn colour_is_around_the_verdict_and_the_bars_only() {
+fn color_is_around_the_verdict_and_the_bars_only() {
     for run in [fed(), starved(), unpaced(), too_short(), interrupted(), generation_only(), full()]
     {
-        let coloured = run.render(Style { color: true, ..WIDE });
-        assert_eq!(strip(&coloured), run.render(WIDE));
-        let painted: Vec<_> = coloured
+        let colored = run.render(Style { color: true, ..WIDE });
+        assert_eq!(strip(&colored), run.render(WIDE));
+        let painted: Vec<_> = colored
             .split("\x1b[0m")
             .filter_map(|part| part.split_once("\x1b["))
             .filter_map(|(_, part)| part.split_once('m'))
@@ -632,11 +632,11 @@ fn colour_is_around_the_verdict_and_the_bars_only() {
         assert!(words.contains(&painted[0]), "{painted:?}");
         assert!(painted.iter().all(|text| words.contains(text) || bar(text)), "{painted:?}");
     }
-    let coloured = starved().render(Style { color: true, ..NARROW });
-    assert!(coloured.starts_with("\x1b[1;31mSTARVED\x1b[0m by storage: "), "{coloured}");
-    let coloured = interrupted().render(Style { color: true, ..NARROW });
+    let colored = starved().render(Style { color: true, ..NARROW });
+    assert!(colored.starts_with("\x1b[1;31mSTARVED\x1b[0m by storage: "), "{colored}");
+    let colored = interrupted().render(Style { color: true, ..NARROW });
     let first = "\x1b[1;33mINTERRUPTED\x1b[0m, \x1b[1;31mSTARVED\x1b[0m by storage: ";
-    assert!(coloured.starts_with(first), "{coloured}");
+    assert!(colored.starts_with(first), "{colored}");
 }
 
 #[test]

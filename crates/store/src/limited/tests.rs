@@ -75,7 +75,7 @@ fn every_operation_is_held_to_it() {
 }
 
 #[test]
-fn the_time_of_the_store_counts_towards_the_rates_and_not_the_latency() {
+fn the_time_of_the_store_counts_toward_the_rates_and_not_the_latency() {
     let check = |limit, store_ns, expected_ns| {
         let clock = Clock::simulated();
         let memory = memory(&clock).with_latency(move |op, _, _, _| match op {

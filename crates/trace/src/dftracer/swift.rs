@@ -9,7 +9,7 @@ use crate::dftracer::record::is_about_others;
 use crate::event::{Event, Kind};
 use crate::layout::{LIBC_LAYER, Layout, usual_kind};
 
-/// Strings that came last, and what they are: neighbours are often about the same.
+/// Strings that came last, and what they are: neighbors are often about the same.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     host: Option<([u8; 16], Hash)>,

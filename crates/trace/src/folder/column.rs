@@ -304,7 +304,7 @@ impl Texts {
         }
     }
 
-    /// Many texts that are known by their rows, or none. Neighbours are often alike.
+    /// Many texts that are known by their rows, or none. Neighbors are often alike.
     pub(crate) fn extend<'a, T>(
         &mut self,
         rows: &[T],

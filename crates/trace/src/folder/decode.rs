@@ -112,7 +112,7 @@ pub(crate) fn only_run(bytes: &[u8], width: u32, count: usize) -> Option<u32> {
     is_all.then(|| word(value, 0) as u32)
 }
 
-/// Differences between neighbours.
+/// Differences between neighbors.
 pub(crate) fn deltas(bytes: &[u8], count: usize) -> Result<Vec<i64>, Wrong> {
     let mut at = 0;
     let block = usize::try_from(varint(bytes, &mut at)?).map_err(|_| SHORT)?;

@@ -74,7 +74,7 @@ fn pack_groups<T: Copy + Into<u64>>(out: &mut Vec<u8>, numbers: &[T], width: u32
 const BLOCK: usize = 128;
 const MINIBLOCK: usize = 32;
 
-/// Differences between neighbours, in as many bits as the largest of 32 needs.
+/// Differences between neighbors, in as many bits as the largest of 32 needs.
 pub(crate) fn deltas(out: &mut Vec<u8>, numbers: &[i64]) {
     varint(out, BLOCK as u64);
     varint(out, (BLOCK / MINIBLOCK) as u64);
