@@ -189,7 +189,7 @@ fn an_epoch_must_have_a_step() {
     assert_eq!(
         check(8, 3, 4, Some(true)),
         refused(
-            "training has 8 samples, but one step of 4 ranks with `reader.batch_size` 3 takes 12",
+            "training has 8 samples, but one step of 4 ranks with a `reader.batch_size` of 3 needs 12",
             "use at most 2 ranks, or raise `dataset.num_files_train`"
         )
     );

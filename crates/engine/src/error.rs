@@ -128,7 +128,7 @@ impl EngineError {
             Self::Workload(error) => return error.hint(),
             Self::Bench(error) => return error.hint(dialect),
             Self::NoWorkloadFile { .. } => {
-                "`feedline workloads` lists the shipped workloads".to_owned()
+                "`feedline workloads` lists the built-in workloads".to_owned()
             }
             Self::UnknownWorkload { meant, .. } => match meant.as_slice() {
                 [] => "`feedline workloads` lists all".to_owned(),

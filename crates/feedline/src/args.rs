@@ -13,7 +13,7 @@ pub(crate) use analysis::{
     AnalyzeArgs, DiffArgs, ExportFormat, MergeArgs, OutputArgs, ReadArgs, SqlArgs,
 };
 
-/// Is my training fed, and if not, who is starving it?
+/// Is my training fed, and if not, what is starving it?
 #[derive(Debug, Parser)]
 #[command(name = "feedline", version, about, max_term_width = 100)]
 pub(crate) struct Args {
@@ -21,45 +21,45 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The subcommands, in the order in which help lists them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a DLIO workload: make the data, train on emulated accelerators, say how busy they were
+    /// Run a DLIO workload on emulated accelerators and report how busy they were
     Run(RunArgs),
-    /// Run a program and record every file call of every process of it
+    /// Run a program and record the file operations of all its processes
     Trace(TraceArgs),
-    /// Say who starved a training, in seconds, with proof: from a trace of it
+    /// Show from a trace what starved a training job, in seconds, with evidence
     Analyze(AnalyzeArgs),
-    /// Join the parts of an analysis that `analyze --shard` wrote
+    /// Merge the parts of an analysis written by `analyze --shard`
     Merge(MergeArgs),
-    /// Compare two runs: what changed, by how much, and what it is due to
+    /// Compare the traces of two runs: what changed, by how much, and why
     Diff(DiffArgs),
-    /// Ask a trace anything, in SQL
+    /// Query a trace in SQL
     Sql(SqlArgs),
-    /// Check every file of a data set against its manifest: that it is there, its size, its content
+    /// Check every file of a data set against its manifest: presence, size and content
     Verify(VerifyArgs),
-    /// Say how many accelerators this client could feed if its storage were infinitely fast
+    /// Measure how many accelerators this client could feed from infinitely fast storage
     Ceiling(CeilingArgs),
-    /// Measure what Python's readers and torch's DataLoader cost on this machine
+    /// Measure the CPU cost of Python's readers and PyTorch's DataLoader on this machine
     Calibrate(CalibrateArgs),
-    /// Say which rank of a model would save what: files, bytes, memory. Nothing is written
+    /// Show what each rank of a model would save, without writing anything
     PlanCheckpoint(PlanCheckpointArgs),
-    /// Convert a trace to another format: DFTracer, Chrome JSON, Perfetto
+    /// Convert a trace to DFTracer, Chrome JSON or Perfetto format
     Convert(ConvertArgs),
-    /// List the shipped workloads, or print one
+    /// List the built-in workloads, or print one
     Workloads {
-        /// Print this workload's YAML
+        /// Print the YAML of this workload
         name: Option<String>,
     },
-    /// Say what a metric means, how it is computed and what it leaves out
+    /// Explain what a metric means, how it is computed and what it leaves out
     Explain {
-        /// A name from summary.json; without it, all names
+        /// Name of a metric in summary.json; without it, list all metrics
         metric: Option<String>,
     },
     /// Print a reference page in Markdown
     #[command(hide = true)]
     Reference {
-        /// Which page
+        /// The page to print
         page: Page,
     },
 }
@@ -71,54 +71,54 @@ Examples:
   mpirun -n 8 feedline trace -o /shared/trace -- python train.py
   feedline trace --calls=read,write,open -- ./loader
 
-Recorded are calls of the C library, with start, duration, thread, file, offset, sizes and error; not
-page faults of mapped files, system calls made past the C library, or statically linked programs (the
-report names those). Killing any of the processes loses nothing. Without this command:
+Records calls of the C library with start, duration, thread, file, offset, sizes and error. Does not \
+see page faults of mapped files, system calls that bypass the C library, or statically linked programs \
+(the report names those). No event is lost if a process is killed. To trace without this command:
   LD_PRELOAD=libfeedline_preload.so FEEDLINE_TRACE=/scratch/trace python train.py
 
-The exit code is the program's (128 + N if signal N ended it); 2 if it could not be started.";
+Exits with the program's exit code (128 + N if signal N ended it), or 2 if it could not be started.";
 
 /// Arguments of `feedline trace`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = TRACE_NOTES)]
 pub(crate) struct TraceArgs {
-    /// Folder of the trace; several launchers of one job may share it [default:
+    /// Trace folder; all launchers of one job may share it [default:
     /// feedline_traces/PROGRAM-DATE-PID]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Replace a trace that is there already, instead of refusing
+    /// Replace an existing trace
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Record only files in this folder; may be repeated
+    /// Record only files in this folder; can be repeated
     #[arg(short, long, value_name = "DIR")]
     pub(crate) data: Vec<PathBuf>,
-    /// Record only files whose path matches: * and ? stop at a slash, ** does not; may be repeated
+    /// Record only files whose path matches; `*` and `?` do not match `/`, `**` does; can be repeated
     #[arg(short, long, value_name = "GLOB")]
     pub(crate) include: Vec<String>,
-    /// Do not record files whose path matches; may be repeated
+    /// Do not record files whose path matches; can be repeated
     #[arg(short = 'x', long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
-    /// Which calls: a comma list of layers (posix, stdio, io_uring, app) and kinds (read, write, open,
-    /// close, stat, seek, sync, ...); with a minus, all but those
+    /// Record only these calls: a comma-separated list of layers (posix, stdio, io_uring, app) and
+    /// kinds (read, write, open, close, stat, seek, sync, ...); a leading minus excludes
     #[arg(short, long, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) calls: Option<String>,
-    /// Record one of N calls that move bytes or look at files, and count the others
+    /// Record one in N calls that move data or query metadata, and count the rest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     pub(crate) sample: Option<u32>,
-    /// Record one summary for all calls of one kind on one file by one thread in so many milliseconds
+    /// Record one summary per thread, file and kind of call for every interval of this many milliseconds
     #[arg(long, value_name = "MS", conflicts_with = "sample",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) summary: Option<u32>,
-    /// Memory that each process may take for events that are not written yet; more goes to disk
+    /// Memory per process for events not yet written, in MiB; events beyond it go to disk
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) memory: u64,
-    /// The library to preload [default: libfeedline_preload.so beside this program, or in ../lib]
+    /// Library to preload [default: libfeedline_preload.so next to this program, or in ../lib]
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
-    /// Print no report at the end; it is in report.json of the trace folder anyway
+    /// Do not print the report; the trace folder still gets its report.json
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// The program and its arguments
+    /// Program to run, and its arguments
     #[arg(value_name = "CMD", required = true, last = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
 }
@@ -128,28 +128,28 @@ Examples:
   feedline ceiling unet3d_h100
   feedline ceiling resnet50_h100 --set reader.read_threads=4
 
-Files come out of memory: what is measured is this client's own work, with Feedline's reader and, by
-the machine's calibration (`feedline calibrate`) or else by an estimate, with the framework's. A run
-that feeds fewer accelerators than its reader can is held back by its storage. Takes up to two minutes
-and as much memory as a few files.";
+Serves files from memory, so only the work of this client is measured: with Feedline's reader, and with \
+the framework's according to this machine's calibration (`feedline calibrate`) or, without one, an \
+estimate. If a run feeds fewer accelerators than its reader could, storage is what holds it back. Takes \
+up to two minutes and the memory of a few files.";
 
 /// Arguments of `feedline ceiling`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = CEILING_EXAMPLES)]
 pub(crate) struct CeilingArgs {
-    /// A shipped workload or a YAML file, then overrides in Hydra's grammar
+    /// Name of a built-in workload or path of a YAML file, then overrides in Hydra's grammar
     #[arg(value_name = "WORKLOAD | OVERRIDE", required = true)]
     pub(crate) words: Vec<String>,
-    /// Set a key of the workload, e.g. reader.read_threads=8; may be repeated
+    /// Set a key of the workload, e.g. reader.read_threads=8; can be repeated
     #[arg(short, long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// A folder with workload/NAME.yaml files, searched after the shipped workloads
+    /// Folder with workload/NAME.yaml files, searched after the built-in workloads
     #[arg(long, value_name = "DIR")]
     pub(crate) config_dir: Option<PathBuf>,
-    /// What the framework costs here, as `feedline calibrate` wrote it [default: as for `run`]
+    /// Calibration file written by `feedline calibrate` [default: as for `feedline run`]
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
-    /// Print one JSON object instead of the screen
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -160,33 +160,32 @@ Examples:
   feedline calibrate --python ~/venv/bin/python --formats npz,hdf5
   feedline calibrate --out node17.json
 
-Makes small files, reads them with the real readers, alone and in torch's DataLoader, and with Feedline's,
-and keeps the CPU times, so that runs with `reader.read_model: framework` burn the difference. Formats whose packages are missing
-are left out and named. Takes five to eight minutes on a machine that does nothing else.";
+Generates small files and reads them with the Python readers, alone and in PyTorch's DataLoader, and \
+with Feedline's. Runs with `reader.read_model: framework` then burn the difference in CPU time. Formats \
+whose Python packages are missing are skipped and named. Takes five to eight minutes on an idle machine.";
 
 /// Arguments of `feedline calibrate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = CALIBRATE_NOTES)]
 pub(crate) struct CalibrateArgs {
-    /// The Python to measure; it must have numpy, and torch for the DataLoader [default: python3 of
-    /// the PATH]
+    /// Python to measure; needs numpy, and torch for the DataLoader [default: python3 in PATH]
     #[arg(long, value_name = "PATH")]
     pub(crate) python: Option<PathBuf>,
-    /// Formats, a comma list [default: all whose packages are there]
+    /// Formats to measure, comma-separated [default: all whose packages are installed]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) formats: Vec<String>,
-    /// Bytes of samples, a comma list; batches are four times as large
+    /// Sample sizes in bytes, comma-separated; a batch is four samples
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16384,110000,2800000,40000000",
           value_parser = clap::value_parser!(u64).range(1024..=1 << 30))]
     pub(crate) sizes: Vec<u64>,
-    /// Numbers of DataLoader workers, a comma list
+    /// Numbers of DataLoader workers, comma-separated
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4",
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) workers: Vec<u32>,
-    /// Seconds of each of the five rounds of a measurement
+    /// Seconds per round; each measurement has five rounds
     #[arg(long, value_name = "S", default_value_t = 0.2)]
     pub(crate) seconds: f64,
-    /// Where the figures go [default: $FEEDLINE_CALIBRATION, or feedline/calibration.json in
+    /// Calibration file to write [default: $FEEDLINE_CALIBRATION, or feedline/calibration.json in
     /// $XDG_DATA_HOME or ~/.local/share]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -199,46 +198,46 @@ Examples:
   feedline plan-checkpoint llama_8b_zero3 -n 2 --set checkpoint.mode=subset \\
       --set model.parallelism.data=1024
 
-No tensor is made: a model of a trillion parameters takes as long as a small one.";
+Allocates no tensors: a model of a trillion parameters takes as long as a small one.";
 
 /// Arguments of `feedline plan-checkpoint`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = PLAN_CHECKPOINT_EXAMPLES)]
 pub(crate) struct PlanCheckpointArgs {
-    /// A shipped workload or a YAML file, then overrides in Hydra's grammar
+    /// Name of a built-in workload or path of a YAML file, then overrides in Hydra's grammar
     #[arg(value_name = "WORKLOAD | OVERRIDE", required = true)]
     pub(crate) words: Vec<String>,
-    /// Ranks of the job [default: those that a shipped workload is known for, if they fit; else those
-    /// of one copy of the model, tensor x pipeline]
+    /// Number of ranks [default: the usual number for a built-in workload if it fits, otherwise one
+    /// copy of the model: tensor x pipeline]
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) ranks: Option<u32>,
-    /// Set a key of the workload, e.g. model.parallelism.tensor=8; may be repeated
+    /// Set a key of the workload, e.g. model.parallelism.tensor=8; can be repeated
     #[arg(short, long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// A folder with workload/NAME.yaml files, searched after the shipped workloads
+    /// Folder with workload/NAME.yaml files, searched after the built-in workloads
     #[arg(long, value_name = "DIR")]
     pub(crate) config_dir: Option<PathBuf>,
-    /// Print one JSON object instead of the screen
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What happens to the page cache before each epoch.
+/// What a run does to the page cache before it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Cache {
-    /// Nothing: what earlier reads left is used, as in real training
+    /// Leave it alone: earlier reads may be cached, as in real training
     Keep,
-    /// The data set's own pages are dropped before every epoch (needs no root)
+    /// Drop the pages of the data set before every epoch (does not need root)
     Drop,
-    /// The data set is read once before the first epoch
+    /// Read the data set once before the first epoch
     Warm,
 }
 
-/// A generated page of the reference.
+/// A page of docs/ that is generated from the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Page {
-    /// The command line
+    /// Every command and option
     Cli,
     /// Every key of a workload file
     WorkloadKeys,
@@ -254,110 +253,109 @@ Examples:
   feedline run workload=unet3d_h100 ++workload.dataset.data_folder=/mnt/data
   mpirun -n 2 feedline run unet3d_h100 --accelerators 16 --data /mnt/data   (built with MPI)
 
-Exit codes: 0 it ran, 1 a --require was missed, 2 error, 130 stopped by Ctrl-C (results written).";
+Exit codes: 0 completed, 1 a --require was not met, 2 error, 130 stopped by Ctrl-C (results are written).";
 
 /// Arguments of `feedline run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// A shipped workload or a YAML file, then overrides in Hydra's grammar (a.b=v, +a.b=v,
-    /// ++a.b=v, ~a.b, workload=NAME, hydra.run.dir=DIR)
+    /// Name of a built-in workload or path of a YAML file, then overrides in Hydra's grammar
+    /// (a.b=v, +a.b=v, ++a.b=v, ~a.b, workload=NAME, hydra.run.dir=DIR)
     #[arg(value_name = "WORKLOAD | OVERRIDE", required = true)]
     pub(crate) words: Vec<String>,
-    /// Emulated accelerators (ranks) of the whole job, as threads of its processes [default: one a
+    /// Emulated accelerators (ranks) in the whole job, spread over its processes [default: one per
     /// process]
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) accelerators: Option<u32>,
-    /// Folder of the data set, or its place in an object store (s3://bucket/prefix, gs://, az://,
-    /// https://) [default: dataset.data_folder of the workload]
+    /// Folder or URL of the data set (s3://bucket/prefix, gs://, az://, https://) [default:
+    /// dataset.data_folder of the workload]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) data: Option<String>,
     /// Folder for the results [default: feedline_results/WORKLOAD/DATE]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Replace results that an earlier run left in the output folder
+    /// Replace existing results in the output folder
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Epochs to train
+    /// Number of epochs to train
     #[arg(short, long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) epochs: Option<u32>,
-    /// Set a key of the workload, e.g. reader.read_threads=8; may be repeated
+    /// Set a key of the workload, e.g. reader.read_threads=8; can be repeated
     #[arg(short, long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Make the data set first; files that an earlier run of the same workload made are kept
+    /// Generate the data set first, keeping files that an earlier run of this workload generated
     #[arg(short, long)]
     pub(crate) generate: bool,
-    /// Make the data set and stop
+    /// Generate the data set, then stop
     #[arg(long)]
     pub(crate) generate_only: bool,
-    /// A look in well under a minute: about 2 GiB of data, made if missing, few steps; samples and
-    /// the rate they are needed at are kept. Not comparable with full runs
+    /// Run in about a minute or less: shrink the data set to about 2 GiB, generate it if missing, and
+    /// train a few steps with the same samples at the same rate. Not comparable with full runs
     #[arg(short, long)]
     pub(crate) quick: bool,
-    /// What to do about the page cache before each epoch [default: keep; drop with --quick]
+    /// What to do with the page cache before epochs [default: keep; drop with --quick]
     #[arg(long, value_name = "POLICY")]
     pub(crate) cache: Option<Cache>,
-    /// What if the storage were slower? Holds all reads and writes of data and checkpoints to a
-    /// rate (2GB/s, 500MiB/s), operations per second (10kiops), and a latency added to each: 0.2ms,
-    /// 0.1ms-0.4ms, or 0.2ms@p50+5ms@p99; a comma list. The processes of a job share the rates.
+    /// Emulate slower storage: a comma-separated list of a bandwidth (2GB/s, 500MiB/s), a rate of
+    /// operations (10kiops) and a latency added to each operation (0.2ms, 0.1ms-0.4ms,
+    /// 0.2ms@p50+5ms@p99). Applies to data and checkpoints; all processes of a job share the rates.
     /// Not comparable with other runs
     #[arg(long, value_name = "LIMIT", allow_hyphen_values = true)]
     pub(crate) store_limit: Option<String>,
-    /// What if the storage broke? Lets the N-th operation on data and checkpoints fail, or every
-    /// N-th, of every process: read:100:EIO, write:3:ENOSPC, read:every1000:EIO; may be repeated
+    /// Emulate failing storage: fail the Nth operation of each process on data and checkpoints, or
+    /// every Nth: read:100:EIO, write:3:ENOSPC, read:every1000:EIO; can be repeated
     #[arg(long, value_name = "OP:N:ERRNO", allow_hyphen_values = true)]
     pub(crate) store_fault: Vec<String>,
-    /// Do as DLIO's main branch (commit e1919d7) does, faults included: its read order, its trimming,
-    /// its metric quirks; `--set reader.sharding=dlio_2.0.0` for the order of the released 2.0.0
+    /// Behave like DLIO's main branch (commit e1919d7), bugs included: read order, trimming and metrics.
+    /// For the read order of the released 2.0.0, add `--set reader.sharding=dlio_2.0.0`
     #[arg(long)]
     pub(crate) as_dlio: bool,
     /// Record a trace of the run in this folder: epochs, steps, batches, samples, computation,
-    /// checkpoints and storage calls, of every rank and every reader
+    /// checkpoints and storage calls of every rank and reader
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
     /// Treat warnings about the workload (unknown keys, keys without effect) as errors
     #[arg(long)]
     pub(crate) strict: bool,
-    /// What the framework costs here, as `feedline calibrate` wrote it [default:
-    /// $FEEDLINE_CALIBRATION, or feedline/calibration.json in $XDG_DATA_HOME or ~/.local/share]
+    /// Calibration file written by `feedline calibrate` [default: $FEEDLINE_CALIBRATION, or
+    /// feedline/calibration.json in $XDG_DATA_HOME or ~/.local/share]
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
-    /// Exit with 1 unless this holds: `au` (the workload's own target), or METRIC>=NUMBER,
-    /// METRIC<=NUMBER with a name from `feedline explain`; may be repeated
+    /// Exit with 1 unless this is met: `au` (the workload's own target), METRIC>=NUMBER or
+    /// METRIC<=NUMBER, with a name from `feedline explain`; can be repeated
     #[arg(long, value_name = "REQUIREMENT")]
     pub(crate) require: Vec<String>,
-    /// A folder with workload/NAME.yaml files, searched after the shipped workloads
+    /// Folder with workload/NAME.yaml files, searched after the built-in workloads
     #[arg(long, value_name = "DIR")]
     pub(crate) config_dir: Option<PathBuf>,
-    /// Print one JSON object instead of the screen
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print what would be done, and do nothing
+    /// Print the plan without running it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
 const VERIFY_NOTES: &str = "\
-Names every bad file. What stands in train/ and valid/ beside the data set is noted and not an error.
+Names every bad file. Other files in train/ and valid/ are listed and are not an error.
 
-Exit codes: 0 all files are good, 1 some are bad, 2 error (no manifest, or an incomplete or broken
-one), 130 stopped by Ctrl-C.";
+Exit codes: 0 all files are good, 1 some are bad, 2 error (manifest missing, incomplete or damaged), \
+130 stopped by Ctrl-C.";
 
 /// Arguments of `feedline verify`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = VERIFY_NOTES)]
 pub(crate) struct VerifyArgs {
-    /// Folder or URL (s3://bucket/prefix) of the data set, with the feedline.manifest.json that its
-    /// generation wrote
+    /// Folder or URL (s3://bucket/prefix) of a generated data set, with its feedline.manifest.json
     #[arg(value_name = "DIR")]
     pub(crate) folder: String,
-    /// Files to read at a time [default: the number of cores, at most 8]
+    /// Files to read in parallel [default: number of cores, at most 8]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// Print one JSON object instead of lines
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -381,7 +379,7 @@ Exit codes: 0 converted, 2 error.",
     )
 });
 
-/// The formats that can be written, by name.
+/// Parses the name of a format that can be written.
 fn writable_format() -> impl TypedValueParser<Value = &'static TraceFormat> {
     let writable = || FORMATS.iter().filter(|format| format.create.is_some());
     let values = writable().map(|format| PossibleValue::new(format.name).help(format.about));

@@ -11,21 +11,21 @@ use feedline_workload::WorkloadError;
 use crate::job::Job;
 use crate::launcher;
 
-/// The run ended with an error.
+/// Exit code of a command that ended with an error.
 pub(crate) const ERROR: u8 = 2;
-/// A requirement was missed.
+/// Exit code of a command that completed but did not meet a requirement.
 pub(crate) const MISSED: u8 = 1;
-/// The run was stopped by a signal and wrote what it had.
+/// Exit code of a run that a signal stopped; it has written the results so far.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// An error with something to type.
+/// An error of the command itself, with a hint.
 #[derive(Debug)]
 struct Hinted {
     message: String,
     hint: String,
 }
 
-/// An error that the command itself found, with something to type.
+/// An error of the command itself; the hint says what to type instead.
 pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Hinted { message: message.into(), hint: hint.into() })
 }
@@ -38,7 +38,7 @@ impl std::fmt::Display for Hinted {
 
 impl std::error::Error for Hinted {}
 
-/// Prints an error before the processes of a job know of one another.
+/// Prints an error once per job, before its processes are connected: only launcher rank 0 prints.
 pub(crate) fn report_once(error: &anyhow::Error, code: u8) -> ExitCode {
     if launcher::started().is_none_or(|started| started.rank == 0) {
         print(error, Dialect::Feedline);
@@ -46,21 +46,21 @@ pub(crate) fn report_once(error: &anyhow::Error, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Prints what is wrong with a command line, or the help that was asked for; the exit code for it.
+/// Prints what is wrong with a command line, or the requested help, and returns the exit code.
 pub(crate) fn usage(error: &clap::Error, job: &Job) -> u8 {
     if job.leads() {
-        // Nobody reads it any more if it cannot be printed.
+        // If stdout is closed, nothing is left to report it to.
         let _ = error.print();
     }
     if error.use_stderr() { ERROR } else { 0 }
 }
 
-/// Prints an error with its hint.
+/// Prints an error, its causes and its hint.
 pub(crate) fn print(error: &anyhow::Error, dialect: Dialect) {
     print_as("error", error, dialect);
 }
 
-/// Prints an error of one process among several.
+/// Prints an error of one process of a job; `place` names the process.
 pub(crate) fn print_at(place: &str, error: &anyhow::Error, dialect: Dialect) {
     print_as(&format!("error: {place}"), error, dialect);
 }
@@ -72,19 +72,19 @@ fn print_as(head: &str, error: &anyhow::Error, dialect: Dialect) {
     }
 }
 
-/// A line on stderr. If nobody reads it any more the run goes on: its results are in files.
+/// Prints a line to stderr. A run goes on if stderr is closed: its results are in files.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Says that a trace of this process is not whole.
+/// Warns that the trace of this process is incomplete.
 pub(crate) fn warn_of_lost_events(lost: u64) {
     if lost > 0 {
-        say(&format!("warning: {lost} events are not in the trace"));
+        say(&format!("warning: {lost} events were lost and are not in the trace"));
     }
 }
 
-/// The error of a run that a cause is, or stands for.
+/// The error of a run that `cause` is or wraps.
 pub(crate) fn bench<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a BenchError> {
     let of_engine = || cause.downcast_ref::<EngineError>().and_then(EngineError::bench);
     cause.downcast_ref().or_else(of_engine)

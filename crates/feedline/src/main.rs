@@ -1,7 +1,8 @@
-//! The `feedline` command: arguments, progress, printing, exit codes. What it prints is made
-//! elsewhere; this is the one place that writes to a terminal or chooses an exit code.
+//! The `feedline` command: arguments, progress, printing and exit codes. The libraries compute what
+//! it prints; only this crate writes to a terminal or chooses an exit code.
 //!
-//! Started under the name `dlio_benchmark` (a link to the binary) it is DLIO: see [`dlio`].
+//! When it is started under the name `dlio_benchmark` (a link to the binary), it takes DLIO's command
+//! line: see [`dlio`].
 
 mod analyze;
 mod args;
@@ -65,12 +66,12 @@ fn main() -> ExitCode {
         _ if !job.leads() => job.wait().map(|()| 0).map_err(Into::into),
         _ if job.processes() > 1 => Err(failure::hinted(
             format!(
-                "only `feedline run` works in several processes, and {} were started",
+                "only `feedline run` can run in several processes, but {} were started",
                 job.processes()
             ),
             "start this command once, without the launcher",
         )),
-        // Only with something between `feedline` and `trace`, which there is not.
+        // `trace::launch` above takes every command line that can lead here.
         Command::Trace(args) => trace::main(&args),
         Command::Analyze(args) => analyze::main(&args),
         Command::Merge(args) => analyze::merge(&args),

@@ -1,4 +1,4 @@
-//! What a person sees while a run goes on: one line in place on a terminal, plain lines elsewhere.
+//! Progress of a run on stderr: one updating line on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
@@ -10,15 +10,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure;
 
-/// Time between two plain lines.
+/// Shortest time between two plain lines within a phase.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
+/// Shortest time between a plain line and the last line of a phase.
 const PLAIN_END_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Draws on stderr.
+/// Reports progress to stderr.
 pub(crate) struct Progress {
     state: Mutex<State>,
     terminal: bool,
-    /// Lines of the log from this level on are printed too, as DLIO does.
+    /// Print log lines of at least this level and no progress, as DLIO does.
     log: Option<Level>,
 }
 
@@ -36,12 +37,12 @@ impl Progress {
         Self { state: Mutex::default(), terminal, log: None }
     }
 
-    /// DLIO prints its log and no progress.
+    /// As DLIO does: log lines of at least `level`, and no progress.
     pub(crate) fn log_only(level: Level) -> Self {
         Self { state: Mutex::default(), terminal: false, log: Some(level) }
     }
 
-    /// Does something that may write to the terminal, with the bar out of its way.
+    /// Runs `work`, which may write to the terminal, with the bar hidden.
     pub(crate) fn beside<R>(&self, work: impl FnOnce() -> R) -> R {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &state.bar {
@@ -63,7 +64,7 @@ impl Progress {
             bar.set_message(text(now - begin));
             return;
         }
-        // The end of a phase is worth a line of its own, unless phases are over in no time.
+        // The end of a phase gets a line of its own, unless phases follow each other quickly.
         let least = if done == total { PLAIN_END_INTERVAL } else { PLAIN_INTERVAL };
         if state.last_line.is_none_or(|last| now - last >= least) {
             state.last_line = Some(now);
@@ -86,7 +87,7 @@ impl Observer for Progress {
             let seconds = elapsed.as_secs_f64();
             let kept = match kept_files {
                 0 => String::new(),
-                files => format!(" ({} were there already)", units::count(files)),
+                files => format!(" ({} already existed)", units::count(files)),
             };
             let so_far = format!(
                 "generate: {}/{} files{kept}, {} of {}",

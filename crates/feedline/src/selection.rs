@@ -1,4 +1,4 @@
-//! From words on a command line to a workload and what is changed in it.
+//! Parses the words of a command line into a workload and its overrides.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use feedline_workload::Override;
 
 use crate::failure;
 
-/// The workload that the words name, with the overrides among them and those of `--set`.
+/// The workload that `words` name, with the overrides among them, then those of `--set`.
 pub(crate) fn named(
     words: &[String],
     config_dir: Option<&Path>,
@@ -22,22 +22,22 @@ pub(crate) fn named(
         ([], Some(name)) => name.to_owned(),
         ([], None) => {
             return Err(failure::hinted(
-                "no workload was named",
-                "feedline run NAME, or workload=NAME",
+                "no workload given",
+                "feedline run NAME; `feedline workloads` lists the names",
             ));
         }
         ([first, ..], _) => {
             let second = names.get(1).map(|name| name.as_str());
             let also = second.or(chosen).unwrap_or_default();
             return Err(failure::hinted(
-                format!("two workloads were named: {first} and {also}"),
-                "name one; overrides have the form key=value",
+                format!("two workloads given: {first} and {also}"),
+                "give one; overrides have the form KEY=VALUE",
             ));
         }
     };
     if let Some(folder) = config_dir.filter(|folder| !folder.is_dir()) {
         let message = format!("--config-dir {}: no such folder", folder.display());
-        return Err(failure::hinted(message, "name a folder that holds workload/NAME.yaml"));
+        return Err(failure::hinted(message, "pass a folder that contains workload/NAME.yaml"));
     }
     let source = WorkloadSource::find(&name, config_dir)?;
     overrides.extend(parse_overrides(set)?);

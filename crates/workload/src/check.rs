@@ -1,8 +1,8 @@
-//! What must hold of a workload before the first byte is written.
+//! Checks a workload before the first byte is written.
 //!
-//! Only what needs no file: whether the data set is there is for the run to see, whether an epoch has a
-//! step for its plan. Sections that the
-//! workflow does not reach are not checked, so a checkpoint geometry never stops a training run.
+//! Only checks that need no file: the run checks whether the data set exists, and its plan whether an
+//! epoch has a step. Sections that the workflow does not use are not checked, so a checkpoint geometry
+//! never stops a training run.
 
 use crate::combination;
 use crate::error::WorkloadError;
@@ -12,19 +12,19 @@ use crate::sections::reader::DataLoader;
 use crate::sections::workload::{Framework, Workload};
 use crate::warning::{Warning, WarningKind};
 
-/// Samples of a data set, files times samples a file.
+/// Most samples of a data set: files times samples per file.
 const MOST_SAMPLES: u64 = 1 << 53;
-/// Bytes of one sample: a petabyte.
+/// Most bytes of one sample: a petabyte.
 const MOST_SAMPLE_BYTES: f64 = 1e15;
-/// Bytes of a data set: an exabyte.
+/// Most bytes of a data set: an exabyte.
 const MOST_BYTES: f64 = 1e18;
-/// Seconds of one emulated computation: eleven days.
+/// Longest emulated computation, in seconds: eleven days.
 pub(crate) const MOST_SECONDS: f64 = 1e6;
 
-/// Checks a workload against the number of ranks.
+/// Checks a workload for a number of ranks and returns warnings.
 ///
 /// # Errors
-/// The first rule that does not hold.
+/// The first rule that is violated.
 pub fn check(workload: &Workload, ranks: u32) -> Result<Vec<Warning>, WorkloadError> {
     let workflow = &workload.workflow;
     if !workflow.generate_data && !workflow.train && !workflow.checkpoint {
@@ -44,7 +44,7 @@ pub fn check(workload: &Workload, ranks: u32) -> Result<Vec<Warning>, WorkloadEr
     if workflow.checkpoint {
         saving::check(workload, ranks)?;
     }
-    Ok(remarks(workload))
+    Ok(warnings(workload))
 }
 
 fn check_dataset(workload: &Workload) -> Result<(), WorkloadError> {
@@ -73,7 +73,7 @@ fn check_dataset(workload: &Workload) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-/// The samples can be numbered and the bytes counted.
+/// Checks that sample indices and byte counts stay exact.
 fn check_size(dataset: &Dataset) -> Result<(), WorkloadError> {
     let files = dataset.num_files_train.checked_add(dataset.num_files_eval);
     let samples = files.and_then(|files| files.checked_mul(dataset.num_samples_per_file));
@@ -95,7 +95,7 @@ fn check_size(dataset: &Dataset) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-/// No time may exceed what a clock can add up.
+/// Checks that emulated times stay within what a clock can add up.
 fn check_times(workload: &Workload) -> Result<(), WorkloadError> {
     let times = [
         ("train.computation_time", &workload.train.computation_time),
@@ -133,8 +133,8 @@ fn check_reader(workload: &Workload) -> Result<(), WorkloadError> {
     combination::check(workload)
 }
 
-/// Settings that the workflow does not reach.
-fn remarks(workload: &Workload) -> Vec<Warning> {
+/// Warns about settings that the workflow does not use.
+fn warnings(workload: &Workload) -> Vec<Warning> {
     let workflow = &workload.workflow;
     let mut kinds = Vec::new();
     if workflow.evaluation && !workflow.train {
@@ -143,10 +143,10 @@ fn remarks(workload: &Workload) -> Vec<Warning> {
     if workflow.evaluation && workflow.train && workload.dataset.num_files_eval == 0 {
         kinds.push(WarningKind::EvaluationWithoutFiles);
     }
-    kinds.extend(saving::remarks(workload));
+    kinds.extend(saving::warnings(workload));
     if !workflow.train && workload.train.total_training_steps.is_some() {
         kinds.push(WarningKind::NeedsTraining { key: "train.total_training_steps" });
     }
-    kinds.extend(combination::remarks(workload));
+    kinds.extend(combination::warnings(workload));
     kinds.into_iter().map(Warning::from).collect()
 }

@@ -1,4 +1,4 @@
-//! Settings of reading that exclude each other, and settings that need another to matter.
+//! Reader settings that exclude each other, and settings that have no effect without another.
 
 use crate::error::WorkloadError;
 use crate::saving;
@@ -9,18 +9,18 @@ use crate::sections::reader::{
 use crate::sections::workload::Workload;
 use crate::warning::WarningKind;
 
-/// What direct reads are aligned to.
+/// Alignment of direct reads.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Sizes of a read call.
+/// Sizes that a read call may have.
 const TRANSFER_BYTES: std::ops::RangeInclusive<u64> = 512..=256 << 20;
 
-/// Memory of one reader's reads under way.
+/// Most memory for the reads in flight of one reader.
 const MOST_IN_FLIGHT_BYTES: u64 = 4 << 30;
-/// Bytes of a read call when the workload does not say.
-const USUAL_TRANSFER_BYTES: u64 = 1 << 20;
+/// Size of a read call when `reader.transfer_size` is not set.
+const DEFAULT_TRANSFER_BYTES: u64 = 1 << 20;
 
-/// Two settings that exclude each other, if both hold.
+/// Two settings that exclude each other; `broken` if the workload has both.
 struct Rule {
     broken: bool,
     first: String,
@@ -29,7 +29,7 @@ struct Rule {
     hint: &'static str,
 }
 
-/// What the loader, the format and the way of reading cannot be together.
+/// Checks that loader, format and way of reading can be combined.
 pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     let reader = &workload.reader;
     let rules = loader_rules(workload).into_iter().chain(reading_rules(workload));
@@ -38,7 +38,7 @@ pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     if let Some(Rule { first, second, reason, hint, .. }) = { rules }.find(|rule| rule.broken) {
         return Err(WorkloadError::Combination { first, second, reason, hint });
     }
-    let piece = reader.transfer_size.unwrap_or(USUAL_TRANSFER_BYTES);
+    let piece = reader.transfer_size.unwrap_or(DEFAULT_TRANSFER_BYTES);
     let in_flight = piece.saturating_mul(u64::from(reader.queue_depth));
     if workload.read_model() == ReadModel::Deep && in_flight > MOST_IN_FLIGHT_BYTES {
         return Err(WorkloadError::InFlightBytes { depth: reader.queue_depth, piece });
@@ -54,7 +54,7 @@ pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     }
 }
 
-/// Formats that a loader cannot read.
+/// Formats and models that a data loader does not support.
 fn loader_rules(workload: &Workload) -> [Rule; 4] {
     let reader = &workload.reader;
     let (format, loader) = (workload.dataset.format, reader.data_loader);
@@ -70,32 +70,32 @@ fn loader_rules(workload: &Workload) -> [Rule; 4] {
     [
         rule(
             loader == DataLoader::Dali && format == Format::Tfrecord,
-            "its callbacks read samples by number, records come in a row",
+            "its callbacks read samples by index, but records can only be read in sequence",
             "use `reader.data_loader=native_dali`",
         ),
         rule(
             loader == DataLoader::NativeDali && !has_native_reader(format),
-            "DALI has its own readers for npy, jpeg, png and tfrecord only",
+            "DALI has native readers only for npy, jpeg, png and tfrecord",
             "use `reader.data_loader=dali`",
         ),
         Rule {
             broken: dali && reader.read_model == ReadModel::Deep,
             first: "reader.read_model: deep".to_owned(),
             second: format!("reader.data_loader: {loader}"),
-            reason: "its readers take one sample at a time",
+            reason: "its readers read one sample at a time",
             hint: "use `reader.read_model=framework`",
         },
         Rule {
             broken: inline && reader.sharding == Sharding::Records,
             first: "reader.read_threads: 0".to_owned(),
             second: "reader.sharding: records".to_owned(),
-            reason: "records that are dealt one by one need a reader ahead of the trainer",
+            reason: "sharding by record needs a reader thread ahead of the trainer",
             hint: "use `reader.read_threads=1`",
         },
     ]
 }
 
-/// A rule of two keys.
+/// A rule about two settings, given as `key: value`.
 fn rule(
     broken: bool,
     (first, second): (&str, &str),
@@ -111,7 +111,7 @@ const USE_FRAMEWORK: &str = "use `reader.read_model=framework`";
 const USE_AUTO_SHARDING: &str = "use `reader.sharding=auto`";
 const USE_ON_DEMAND: &str = "use `reader.read_type=on_demand`";
 
-/// Ways of reading that do not go together.
+/// Ways of reading that cannot be combined.
 fn reading_rules(workload: &Workload) -> [Rule; 5] {
     let (reader, format) = (&workload.reader, workload.dataset.format);
     let deep = reader.read_model == ReadModel::Deep;
@@ -126,7 +126,7 @@ fn reading_rules(workload: &Workload) -> [Rule; 5] {
         rule(
             reader.read_model == ReadModel::Framework && beyond.is_some(),
             ("reader.read_model: framework", beyond.as_deref().unwrap_or_default()),
-            "the framework's own readers do not read so",
+            "the framework's own readers cannot read this way",
             "use `reader.read_model=native`",
         ),
         rule(
@@ -138,25 +138,25 @@ fn reading_rules(workload: &Workload) -> [Rule; 5] {
         rule(
             mapped && deep,
             (DEEP, &of_map),
-            "pages of a memory map are read one after the other",
+            "pages of a memory map are read one at a time",
             "use `reader.io_engine=io_uring`",
         ),
         rule(
             deep && reader.data_loader == DataLoader::Synthetic,
             (DEEP, "reader.data_loader: synthetic"),
-            "this loader reads nothing",
+            "the synthetic loader reads nothing",
             USE_FRAMEWORK,
         ),
         rule(
             deep && reader.read_type == ReadType::Memory,
             (DEEP, MEMORY),
-            "what is kept are decoded samples, and the deep model decodes nothing",
+            "`memory` keeps decoded samples, but the deep model does not decode",
             USE_ON_DEMAND,
         ),
     ]
 }
 
-/// Ways of reading that need files.
+/// Ways of reading that the store of the data set does not offer.
 fn remote_rules(workload: &Workload) -> [Rule; 2] {
     let (reader, root) = (&workload.reader, workload.data_root());
     let of_root = format!("a data set at {root}");
@@ -172,7 +172,7 @@ fn remote_rules(workload: &Workload) -> [Rule; 2] {
             reader.odirect && !can.direct,
             ("reader.odirect: true", &of_root),
             reason,
-            "use `reader.odirect=false`: there is no page cache to go past",
+            "use `reader.odirect=false`: there is no page cache to bypass",
         ),
         rule(
             lacks_engine,
@@ -183,7 +183,7 @@ fn remote_rules(workload: &Workload) -> [Rule; 2] {
     ]
 }
 
-/// What cannot be had of formats that are read in a row.
+/// Ways of reading that need random access, for formats that are read in sequence.
 fn stream_rules(workload: &Workload) -> [Rule; 3] {
     let (reader, format) = (&workload.reader, workload.dataset.format);
     let of_format = format!("dataset.format: {format}");
@@ -192,25 +192,25 @@ fn stream_rules(workload: &Workload) -> [Rule; 3] {
         rule(
             streamed && reader.read_model == ReadModel::Deep,
             (DEEP, &of_format),
-            "records are found by reading the file from its front",
+            "records can only be found by reading the file from the start",
             USE_FRAMEWORK,
         ),
         rule(
             streamed && reader.read_type == ReadType::Memory,
             (MEMORY, &of_format),
-            "records are passed on as they come, none is kept",
+            "records are streamed and not kept",
             USE_ON_DEMAND,
         ),
         rule(
             streamed && reader.sample_order == SampleOrder::Permuted,
             ("reader.sample_order: permuted", &of_format),
-            "records are read in the order of the file",
+            "records are read in file order",
             "use `reader.file_shuffle=seed` and `reader.sample_shuffle=seed` (a shuffle buffer)",
         ),
     ]
 }
 
-/// What is dealt to ranks is what is read by itself.
+/// Streamed formats are sharded by file or record, all others by sample.
 fn sharding_rules(workload: &Workload) -> [Rule; 2] {
     let (sharding, format) = (workload.reader.sharding, workload.dataset.format);
     let names = (&*format!("reader.sharding: {sharding}"), &*format!("dataset.format: {format}"));
@@ -220,28 +220,28 @@ fn sharding_rules(workload: &Workload) -> [Rule; 2] {
         rule(
             !format.is_streamed() && by_file,
             names,
-            "samples are dealt one by one",
+            "this format is sharded by sample",
             USE_AUTO_SHARDING,
         ),
         rule(
             format.is_streamed() && by_sample,
             names,
-            "records are read in the order of the file",
+            "records are read in file order",
             USE_AUTO_SHARDING,
         ),
     ]
 }
 
-/// Formats that DALI reads without Python.
+/// Whether DALI reads the format without Python.
 fn has_native_reader(format: Format) -> bool {
     matches!(format, Format::Npy | Format::Jpeg | Format::Png | Format::Tfrecord)
 }
 
-/// Settings that were given and change nothing in this company.
-pub(crate) fn remarks(workload: &Workload) -> Vec<WarningKind> {
+/// Warns about settings that have no effect in combination with the others.
+pub(crate) fn warnings(workload: &Workload) -> Vec<WarningKind> {
     let (reader, dataset) = (&workload.reader, &workload.dataset);
     let usual = Reader::default();
-    let mut kinds = dataset_remarks(dataset);
+    let mut kinds = dataset_warnings(dataset);
     if !workload.workflow.train {
         return kinds;
     }
@@ -302,7 +302,7 @@ pub(crate) fn remarks(workload: &Workload) -> Vec<WarningKind> {
     kinds
 }
 
-fn dataset_remarks(dataset: &Dataset) -> Vec<WarningKind> {
+fn dataset_warnings(dataset: &Dataset) -> Vec<WarningKind> {
     let usual = Dataset::default();
     let not_hdf5 = dataset.format != Format::Hdf5;
     let hdf5 = &dataset.hdf5;
@@ -317,8 +317,8 @@ fn dataset_remarks(dataset: &Dataset) -> Vec<WarningKind> {
         .filter(|(idle, _)| *idle)
         .map(|(_, key)| WarningKind::Needs { key, needs })
         .collect();
-    let levelled = matches!(dataset.compression, Compression::Gzip | Compression::Zip);
-    if dataset.compression_level != usual.compression_level && !levelled {
+    let has_level = matches!(dataset.compression, Compression::Gzip | Compression::Zip);
+    if dataset.compression_level != usual.compression_level && !has_level {
         let needs = "`dataset.compression: gzip` or `zip`";
         kinds.push(WarningKind::Needs { key: "dataset.compression_level", needs });
     }

@@ -1,4 +1,4 @@
-//! A workload's text and the overrides, made into one tree.
+//! Composes the text of a workload and the overrides into one tree.
 
 use crate::error::{Place, WorkloadError};
 use crate::interpolate::interpolate;
@@ -7,9 +7,9 @@ use crate::overrides::{Action, Override};
 use crate::warning::{Warning, WarningKind};
 use crate::yaml::parse_yaml;
 
-/// The origin of a shipped workload.
+/// The origin of a built-in workload.
 pub const BUILT_IN: &str = "built in";
-/// How the label of a shipped workload ends.
+/// The suffix of the label of a built-in workload.
 pub(crate) const BUILT_IN_MARK: &str = " (built in)";
 
 /// The text of a workload file and where it comes from.
@@ -23,7 +23,7 @@ pub struct Source<'a> {
     pub text: &'a str,
 }
 
-/// The composed tree with what is needed to write it down.
+/// The composed tree, and the overrides that went into it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composed {
     /// Name of the workload.
@@ -36,25 +36,25 @@ pub struct Composed {
     pub tree: Node,
     /// The overrides as typed, without those for Hydra.
     pub task_overrides: Vec<String>,
-    /// What was said to Hydra.
+    /// Settings of Hydra itself.
     pub hydra: HydraSettings,
-    /// Remarks on overrides that have no effect.
+    /// Warnings about overrides that have no effect.
     pub warnings: Vec<Warning>,
 }
 
-/// The settings of Hydra that mean something here.
+/// The settings of Hydra that Feedline follows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HydraSettings {
     /// `hydra.run.dir`, references replaced.
     pub run_dir: Option<String>,
-    /// `hydra.output_subdir`; an empty text when it was set to null, which writes no folder.
+    /// `hydra.output_subdir`; empty when it was set to null, which writes no folder.
     pub output_subdir: Option<String>,
     /// Every override for Hydra as typed.
     pub raw: Vec<String>,
 }
 
 impl Composed {
-    /// The source as messages name it.
+    /// The source, as messages name it.
     pub fn label(&self) -> String {
         label(&self.name, &self.origin)
     }
@@ -70,7 +70,7 @@ impl Composed {
 /// `now` turns a `strftime` format into the time of the run.
 ///
 /// # Errors
-/// Text that is no workload, an override that does not fit, a reference to nothing.
+/// Text that is not a workload, an override that does not apply, a reference to a missing key.
 pub fn compose(
     source: Source<'_>,
     overrides: &[Override],
@@ -141,7 +141,7 @@ fn set_hydra(tree: &mut Node, item: &Override) -> Result<(), WorkloadError> {
             return Err(WorkloadError::OverrideSyntax {
                 text: item.text.clone(),
                 column: 1,
-                reason: "a setting of Hydra cannot be deleted".to_owned(),
+                reason: "settings of Hydra cannot be deleted".to_owned(),
             });
         }
     };
@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "override `hydra.verbose=true` has no effect: Feedline has no Hydra inside",
-                "override `hydra/job_logging=disabled` has no effect: Feedline has no Hydra inside",
+                "override `hydra.verbose=true` has no effect: Feedline does not use Hydra",
+                "override `hydra/job_logging=disabled` has no effect: Feedline does not use Hydra",
             ]
         );
     }
@@ -255,17 +255,17 @@ mod tests {
         );
         assert_eq!(
             message(&["~hydra.run.dir"]).err().as_deref(),
-            Some("override `~hydra.run.dir`, character 1: a setting of Hydra cannot be deleted")
+            Some("override `~hydra.run.dir`, character 1: settings of Hydra cannot be deleted")
         );
     }
 
     #[test]
     fn a_preset_is_named_as_built_in() {
         let source = Source { name: "w", origin: BUILT_IN, text: "a: 1\na: 2\n" };
-        let err = compose(source, &[], &|_| String::new()).expect_err("a key stands twice");
+        let err = compose(source, &[], &|_| String::new()).expect_err("a key is there twice");
         assert_eq!(
             err.to_string(),
-            "w (built in):2: key `a` stands twice in one mapping, first at line 1"
+            "w (built in):2: duplicate key `a`, first used on line 1"
         );
     }
 }

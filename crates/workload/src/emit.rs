@@ -1,12 +1,12 @@
-//! Writing a tree as YAML in PyYAML's block style.
+//! Writes a tree as YAML in PyYAML's block style.
 //!
-//! Maps are indented by two, lists stand at the indentation of their key, and a text is quoted
-//! exactly when a reader of YAML 1.1 would take it for something else. Long lines are not folded.
+//! Maps are indented by two spaces, lists are at the indentation of their key, and text is quoted only
+//! if a YAML 1.1 parser would read it as something else. Long lines are not folded.
 
 use crate::node::{Map, Node, Value};
 use crate::scalar;
 
-/// The tree as YAML, ending with a newline.
+/// The tree as YAML, with a final newline.
 pub fn to_yaml(node: &Node) -> String {
     let mut out = String::new();
     match &node.value {
@@ -42,7 +42,7 @@ pub(crate) fn float_text(value: f64) -> String {
     format!("{}e{sign}{:02}", with_point(mantissa), exponent.abs())
 }
 
-/// Entries of a mapping, the first of them where the cursor stands when it is inside a list item.
+/// Entries of a mapping, the first of them at the cursor if that is inside a list item.
 fn write_map(out: &mut String, map: &Map, indent: usize) {
     for (index, (key, node)) in map.iter().enumerate() {
         if index > 0 || !out.ends_with("- ") {
@@ -68,7 +68,7 @@ fn write_map(out: &mut String, map: &Map, indent: usize) {
     }
 }
 
-/// Items of a list, the first of them where the cursor stands when it is inside another item.
+/// Items of a list, the first of them at the cursor if that is inside another item.
 fn write_list(out: &mut String, items: &[Node], indent: usize) {
     for (index, node) in items.iter().enumerate() {
         if index > 0 || !out.ends_with("- ") {
@@ -99,7 +99,7 @@ fn scalar_text(node: &Node) -> String {
     }
 }
 
-/// A text, quoted when it must be.
+/// A text, quoted if necessary.
 fn text(value: &str) -> String {
     if value.chars().any(|c| c.is_control() || matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}')) {
         return double_quoted(value);
@@ -107,7 +107,7 @@ fn text(value: &str) -> String {
     if is_plain(value) { value.to_owned() } else { format!("'{}'", value.replace('\'', "''")) }
 }
 
-/// Whether a reader takes the bare word for the same text.
+/// Whether the unquoted word reads back as the same text.
 fn is_plain(value: &str) -> bool {
     if !matches!(scalar::read(value), Value::Str(_)) || looks_like_date(value) {
         return false;
@@ -128,7 +128,7 @@ fn is_plain(value: &str) -> bool {
         || value.contains(" #"))
 }
 
-/// Whether PyYAML takes the word for a date: `2024-01-31`, with or without a time behind it.
+/// Whether PyYAML takes the word for a date: `2024-01-31`, with or without a time after it.
 fn looks_like_date(value: &str) -> bool {
     let bytes = value.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
@@ -148,7 +148,7 @@ fn looks_like_date(value: &str) -> bool {
     }
 }
 
-/// A text with escapes.
+/// A text in double quotes, with escapes.
 fn double_quoted(value: &str) -> String {
     let mut out = String::from('"');
     for c in value.chars() {

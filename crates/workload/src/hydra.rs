@@ -1,21 +1,21 @@
 //! DLIO's command line: Hydra's flags and overrides, in any order.
 //!
-//! Only what DLIO's users really pass is supported; a flag that cannot work is refused with a hint
-//! instead of being taken and ignored.
+//! Supports what DLIO's users pass in practice; a flag that cannot work is refused with a hint instead
+//! of being ignored.
 
 use crate::error::WorkloadError;
 use crate::nearest::nearest;
 use crate::overrides::Override;
 
-/// The workload that DLIO runs when the command line names none.
+/// The workload that DLIO runs by default.
 pub const DEFAULT_WORKLOAD: &str = "default";
 
-/// DLIO's command line, read.
+/// A parsed command line of DLIO.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DlioCommandLine {
-    /// `--config-dir`: a folder with a `workload/` folder, searched after the shipped workloads.
+    /// `--config-dir`: a folder with a `workload/` folder, searched after the built-in workloads.
     pub config_dir: Option<String>,
-    /// `--config-path`: replaces the folder of the shipped workloads.
+    /// `--config-path`: replaces the folder of the built-in workloads.
     pub config_path: Option<String>,
     /// `--config-name`: another primary file in that folder.
     pub config_name: Option<String>,
@@ -31,7 +31,7 @@ pub struct DlioCommandLine {
     pub hydra_help: bool,
     /// `--version`.
     pub version: bool,
-    /// The overrides as typed, in order.
+    /// The overrides, in the order given.
     pub overrides: Vec<Override>,
 }
 
@@ -46,14 +46,14 @@ pub enum Cfg {
     All,
 }
 
-/// A flag, by its long and short name.
+/// A flag of Hydra's command line; `short` may be empty.
 struct Flag {
     long: &'static str,
     short: &'static str,
     takes: Takes,
 }
 
-/// What stands behind a flag.
+/// Whether a flag takes a value, and what it sets.
 enum Takes {
     Nothing(fn(&mut DlioCommandLine)),
     Value(&'static str, fn(&mut DlioCommandLine, &str) -> bool),
@@ -98,12 +98,12 @@ const FLAGS: &[Flag] = &[
     Flag { long: "--help", short: "-h", takes: Takes::Nothing(|line| line.help = true) },
     Flag { long: "--hydra-help", short: "", takes: Takes::Nothing(|line| line.hydra_help = true) },
     Flag { long: "--version", short: "", takes: Takes::Nothing(|line| line.version = true) },
-    // Running is what the command does anyway.
+    // Running is the default.
     Flag { long: "--run", short: "-r", takes: Takes::Nothing(|_| {}) },
     Flag {
         long: "--multirun",
         short: "-m",
-        takes: Takes::Unsupported("start one run after the other, each with its own overrides"),
+        takes: Takes::Unsupported("start several runs, each with its own overrides"),
     },
     Flag {
         long: "--info",
@@ -113,20 +113,20 @@ const FLAGS: &[Flag] = &[
     Flag {
         long: "--shell-completion",
         short: "-sc",
-        takes: Takes::Unsupported("generate completions with the `feedline` command"),
+        takes: Takes::Unsupported("shell completion is not available"),
     },
     Flag {
         long: "--experimental-rerun",
         short: "",
-        takes: Takes::Unsupported("pass the overrides that `overrides.yaml` of the run lists"),
+        takes: Takes::Unsupported("pass the overrides listed in `overrides.yaml` of the run"),
     },
 ];
 
 impl DlioCommandLine {
-    /// Reads the arguments behind the name of the program.
+    /// Parses the arguments after the program name.
     ///
     /// # Errors
-    /// An unknown or unsupported flag, a flag without its value, an override that is none.
+    /// An unknown or unsupported flag, a flag without its value, an invalid override.
     pub fn parse(args: &[String]) -> Result<Self, WorkloadError> {
         let mut line = Self::default();
         let mut args = args.iter();
@@ -143,7 +143,7 @@ impl DlioCommandLine {
         Ok(line)
     }
 
-    /// The workload to run: that of the last `workload=NAME`, else DLIO's default.
+    /// The workload to run: the last `workload=NAME`, or DLIO's default.
     pub fn workload(&self) -> &str {
         let mut choices = self.overrides.iter().filter_map(Override::workload_choice);
         choices.next_back().unwrap_or(DEFAULT_WORKLOAD)
@@ -187,10 +187,10 @@ fn find(name: &str) -> Option<&'static Flag> {
     FLAGS.iter().find(|flag| flag.long == name || (!flag.short.is_empty() && flag.short == name))
 }
 
-/// The error for a flag that is not there. DLIO's documents show overrides with dashes before them.
+/// The error for an unknown flag. DLIO's documentation shows overrides with leading dashes.
 fn unknown(arg: &str, name: &str) -> WorkloadError {
     if name.starts_with("--hydra.") || name.starts_with("--workload") {
-        let hint = "overrides stand without dashes: `hydra.run.dir=DIR`";
+        let hint = "write overrides without dashes: `hydra.run.dir=DIR`";
         return WorkloadError::UnsupportedFlag { flag: arg.to_owned(), hint };
     }
     let nearest = nearest(name, FLAGS.iter().map(|flag| flag.long));
@@ -268,7 +268,7 @@ mod tests {
         check(
             &["--multirun"],
             "flag `--multirun` is not supported",
-            Some("start one run after the other, each with its own overrides"),
+            Some("start several runs, each with its own overrides"),
         );
         check(
             &["--info=all"],
@@ -278,7 +278,7 @@ mod tests {
         check(
             &["--hydra.run.dir=x"],
             "flag `--hydra.run.dir=x` is not supported",
-            Some("overrides stand without dashes: `hydra.run.dir=DIR`"),
+            Some("write overrides without dashes: `hydra.run.dir=DIR`"),
         );
         check(
             &["--confg-dir", "x"],

@@ -1,18 +1,18 @@
-//! The three files that Hydra leaves in a run directory.
+//! The three files that Hydra writes to a run directory.
 //!
-//! Tools around DLIO read them: MLPerf Storage takes the workload and the overrides from there.
+//! Tools around DLIO read them: MLPerf Storage takes the workload and the overrides from them.
 
 use crate::compose::Composed;
 use crate::emit::to_yaml;
 use crate::node::{Map, Node, Value};
 
-/// Name of the folder of the three files when `hydra.output_subdir` says nothing.
+/// Folder of the three files when `hydra.output_subdir` is not set.
 pub const DEFAULT_OUTPUT_SUBDIR: &str = ".hydra";
 
-/// The version of Hydra whose files these are.
+/// The version of Hydra whose files are reproduced.
 const HYDRA_VERSION: &str = "1.3.2";
 
-/// What is known of a run only when it starts.
+/// Paths that are known only when a run starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunPaths<'a> {
     /// Absolute path of the run directory.
@@ -21,7 +21,7 @@ pub struct RunPaths<'a> {
     pub cwd: &'a str,
 }
 
-/// The run directory when `hydra.run.dir` says nothing: by model and local time.
+/// The run directory when `hydra.run.dir` is not set: by model and local time.
 pub fn default_run_dir(model_name: &str, now: &dyn Fn(&str) -> String) -> String {
     format!("./hydra_log/{model_name}/{}-{}", now("%Y-%m-%d"), now("%H-%M-%S"))
 }
@@ -32,7 +32,7 @@ impl Composed {
         to_yaml(&self.unresolved)
     }
 
-    /// `overrides.yaml`: the overrides as typed, those for Hydra left out.
+    /// `overrides.yaml`: the overrides as typed, without those for Hydra.
     pub fn overrides_yaml(&self) -> String {
         to_yaml(&texts(&self.task_overrides))
     }

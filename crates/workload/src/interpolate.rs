@@ -1,7 +1,7 @@
 //! References inside values: `${section.key}` and `${now:%Y-%m-%d}`.
 //!
-//! A value that is one reference takes the value it names, of whatever kind; a reference inside a
-//! longer text is spelt out. Paths start at the root of the tree. The time comes from the caller.
+//! A value that is a single reference becomes the value it names, of any type; a reference inside a
+//! longer text is replaced by its text. Paths start at the root of the tree. The caller supplies the time.
 
 use std::cell::Cell;
 
@@ -9,15 +9,15 @@ use crate::emit::float_text;
 use crate::error::{Place, WorkloadError};
 use crate::node::{Map, Node, Value};
 
-/// References that may stand inside one another before a chain counts as a circle.
+/// Longest chain of references; a longer one counts as circular.
 const CHAIN_LIMIT: usize = 64;
-/// References replaced in one tree; texts that double each other would grow without end.
+/// Most references replaced in one tree, because texts that double each other grow exponentially.
 const REFERENCE_LIMIT: usize = 10_000;
 
-/// The tree with every reference replaced.
+/// Replaces every reference in the tree.
 ///
 /// # Errors
-/// A reference to nothing, to itself or of an unknown form; the error names the key that holds it.
+/// A reference to a missing key, to itself or of an unknown form; names the key that contains it.
 pub fn interpolate(
     tree: &Node,
     origin: &str,
@@ -70,7 +70,7 @@ impl Interpolation<'_> {
         let mut out = String::new();
         let mut rest = text;
         while let Some(start) = rest.find("${") {
-            // OmegaConf's escape: a backslash before the dollar keeps the text as it stands.
+            // OmegaConf's escape: a backslash before the dollar sign keeps the text literal.
             if rest[..start].ends_with('\\') {
                 out.push_str(&rest[..start - 1]);
                 out.push_str("${");
@@ -79,7 +79,7 @@ impl Interpolation<'_> {
             }
             let body = &rest[start + 2..];
             let Some(end) = body.find('}') else {
-                return Err(self.bad(node, key, &rest[start..], "the brace is never closed"));
+                return Err(self.bad(node, key, &rest[start..], "unclosed brace"));
             };
             let found = self.reference(&body[..end], node, key, chain)?;
             if start == 0 && end + 1 == body.len() && out.is_empty() {
@@ -93,7 +93,7 @@ impl Interpolation<'_> {
                         node,
                         key,
                         expression,
-                        "a list or mapping cannot be part of a text",
+                        "a list or mapping cannot be inserted into text",
                     ));
                 }
                 Value::Null => out.push_str("None"),
@@ -108,7 +108,7 @@ impl Interpolation<'_> {
         Ok(Value::Str(out))
     }
 
-    /// What one reference stands for.
+    /// The value of one reference.
     fn reference(
         &self,
         expression: &str,
@@ -127,10 +127,10 @@ impl Interpolation<'_> {
         }
         let whole = || format!("${{{expression}}}");
         if expression.contains(':') {
-            return Err(self.bad(node, key, &whole(), "the only function known is `now`"));
+            return Err(self.bad(node, key, &whole(), "the only supported function is `now`"));
         }
         if expression.starts_with('.') || expression.contains("${") {
-            return Err(self.bad(node, key, &whole(), "only paths from the root are known"));
+            return Err(self.bad(node, key, &whole(), "only absolute paths are supported"));
         }
         let path = expression.trim();
         let target = self.root.get(path).ok_or_else(|| WorkloadError::UnresolvedReference {
@@ -210,15 +210,15 @@ mod tests {
         check("a: ${a}\n", "w.yaml:1: `a` refers to itself through `${a}`");
         check("a: {b: '${a}'}\n", "w.yaml:1: `a.b` refers to itself through `${a}`");
         check("a: ${b}\nb: ${a}\n", "w.yaml:2: `a` refers to itself through `${a}`");
-        check("b: '${c'\n", "w.yaml:1: `b` holds `${c`: the brace is never closed");
+        check("b: '${c'\n", "w.yaml:1: invalid reference `${c` in `b`: unclosed brace");
         check(
             "b: ${env:HOME}\n",
-            "w.yaml:1: `b` holds `${env:HOME}`: the only function known is `now`",
+            "w.yaml:1: invalid reference `${env:HOME}` in `b`: the only supported function is `now`",
         );
-        check("b: ${.c}\n", "w.yaml:1: `b` holds `${.c}`: only paths from the root are known");
+        check("b: ${.c}\n", "w.yaml:1: invalid reference `${.c}` in `b`: only absolute paths are supported");
         check(
             "b: x${c}\nc: [1]\n",
-            "w.yaml:1: `b` holds `${c}`: a list or mapping cannot be part of a text",
+            "w.yaml:1: invalid reference `${c}` in `b`: a list or mapping cannot be inserted into text",
         );
     }
 }

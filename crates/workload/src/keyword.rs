@@ -1,7 +1,7 @@
 //! Enumerations that a workload file spells as one word.
 //!
-//! The macro keeps the spelling beside the variant, so that reading, printing, the reference page
-//! and the "expects one of" messages cannot drift apart.
+//! The macro keeps the spelling next to the variant, so that parsing, printing, the reference page and
+//! the "expects one of" messages cannot drift apart.
 
 /// Declares an enumeration with `ALL`, `as_str`, `parse` and `Display`.
 macro_rules! keyword_enum {
@@ -52,9 +52,9 @@ macro_rules! keyword_enum {
 
 pub(crate) use keyword_enum;
 
-/// What the resolver needs to know of a keyword enumeration.
+/// Parsing and listing the words of an enumeration.
 pub(crate) trait Keyword: Sized {
-    /// Every spelling.
+    /// Every spelling, in the order of the reference page.
     fn words() -> Vec<&'static str>;
 
     /// The value with this spelling.

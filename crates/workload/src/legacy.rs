@@ -1,4 +1,4 @@
-//! Older spellings: moved to where the key lives now, each with a remark.
+//! Alternative spellings: each is moved to its current key, with a warning.
 
 use crate::compose::BUILT_IN_MARK;
 use crate::emit::to_yaml;
@@ -9,9 +9,9 @@ use crate::schema::{Effect, find_key, has_keys_below, is_known, keys, nearest_pa
 use crate::warning::{Warning, WarningKind};
 
 impl Sections {
-    /// The sections with older spellings replaced, and a remark for each, for each unknown key and
-    /// for each key without effect.
-    pub(crate) fn modernise(sections: Map, label: String, warnings: &mut Vec<Warning>) -> Self {
+    /// Replaces alternative spellings, and warns about each, about unknown keys and about keys without
+    /// effect.
+    pub(crate) fn modernize(sections: Map, label: String, warnings: &mut Vec<Warning>) -> Self {
         let mut out = Self { root: Node::from(sections), label };
         out.model_name(warnings);
         out.data_reader(warnings);
@@ -23,9 +23,9 @@ impl Sections {
         let mut found = Vec::new();
         survey(&out.root, "", &mut found);
         for (line, kind) in found {
-            // What a shipped workload says is not the user's to mend.
-            let shipped = line > 0 && out.label.ends_with(BUILT_IN_MARK);
-            if shipped && matches!(kind, WarningKind::NoEffect { .. }) {
+            // The user cannot fix a built-in workload.
+            let built_in = line > 0 && out.label.ends_with(BUILT_IN_MARK);
+            if built_in && matches!(kind, WarningKind::NoEffect { .. }) {
                 continue;
             }
             let place = Place { origin: out.label.clone(), line };
@@ -34,7 +34,7 @@ impl Sections {
         out
     }
 
-    /// `model: NAME`.
+    /// Turns `model: NAME` into `model.name`.
     fn model_name(&mut self, warnings: &mut Vec<Warning>) {
         let label = self.label.clone();
         let Some(model) = self.root.as_map_mut().and_then(|map| map.get_mut("model")) else {
@@ -50,7 +50,7 @@ impl Sections {
         }
     }
 
-    /// `data_reader`, which DLIO prefers to `reader`: its keys go over those of `reader`.
+    /// Merges `data_reader` into `reader`; as in DLIO, its keys take precedence.
     fn data_reader(&mut self, warnings: &mut Vec<Warning>) {
         let Some(root) = self.root.as_map_mut() else { return };
         let is_mapping = root.get("data_reader").is_some_and(|node| node.as_map().is_some());
@@ -72,7 +72,7 @@ impl Sections {
         }
     }
 
-    /// Moves one key, unless the newer one is given too.
+    /// Moves one key, unless the current spelling is set too.
     fn rename(&mut self, path: &str, target: &str, warnings: &mut Vec<Warning>) {
         let Some((section, name)) = path.rsplit_once('.') else { return };
         let Some(root) = self.root.as_map_mut() else { return };
@@ -102,7 +102,7 @@ impl Sections {
     }
 }
 
-/// Remarks on every key below a node that is unknown or without effect.
+/// Collects warnings about every unknown or unused key below a node.
 fn survey(node: &Node, path: &str, found: &mut Vec<(u32, WarningKind)>) {
     let Some(map) = node.as_map() else { return };
     for (name, child) in map.iter() {
@@ -113,7 +113,7 @@ fn survey(node: &Node, path: &str, found: &mut Vec<(u32, WarningKind)>) {
         } else if let Some((row, Effect::NoEffect(reason))) =
             find_key(&key).map(|row| (row, row.effect))
         {
-            // The default asks for nothing, so nothing is missed.
+            // A default value asks for nothing that Feedline would not do.
             let asks = child.value != Value::Null && to_yaml(child).trim_end() != row.default;
             if asks {
                 found.push((child.line, WarningKind::NoEffect { key, reason }));

@@ -1,12 +1,12 @@
-//! Workload files: what a run should do, read from YAML that DLIO understands.
+//! Workload files: what a run should do, in DLIO's YAML.
 //!
-//! The way of the data: a preset or a file's text and the overrides are composed into one tree
-//! ([`compose`]), the tree becomes a typed [`Workload`] ([`resolve`]), and the workload is checked
-//! against the number of ranks ([`check`]). Along the way every key is held against one table
-//! ([`keys`]), so that a misspelt, old or useless key is named instead of ignored.
+//! [`compose`] merges the text of a workload and the overrides into one tree, [`resolve`] turns the tree
+//! into a typed [`Workload`], and [`check`] checks it for a number of ranks. Every key is looked up in
+//! one table ([`keys`]), so a misspelled, outdated or unused key causes a warning instead of being
+//! ignored silently.
 //!
-//! Pure: text and numbers in, values and messages out. No file, environment, clock, thread or
-//! global is touched.
+//! Pure: text and numbers in, values and messages out. This crate touches no files, environment
+//! variables, clocks, threads or globals.
 //!
 //! ```
 //! use feedline_workload::{Source, check, compose, resolve};

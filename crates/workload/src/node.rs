@@ -1,29 +1,29 @@
-//! The tree a workload file is read into.
+//! The tree that a workload file is parsed into.
 //!
-//! Seven kinds of value, as in YAML; a mapping keeps the order of its keys. Every node knows the
-//! line it came from, so that a complaint about a value can name its place.
+//! Seven types of value, as in YAML; a mapping keeps the order of its keys. Every node knows its line,
+//! so that messages can point to it.
 
-/// One value of a workload file with the line it stands on.
+/// One value of a workload file, and its line.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// What it holds.
+    /// The value itself.
     pub value: Value,
-    /// Line of the file, counted from 1; 0 for a value that an override or a program brought.
+    /// Line of the file, counted from 1; 0 for a value from an override or a program.
     pub line: u32,
 }
 
-/// What a node holds.
+/// A value of YAML.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// Nothing: `null`, `~` or an empty value.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// Any other number.
+    /// A number with a fraction or an exponent, or one beyond 64 bits.
     Float(f64),
-    /// Text.
+    /// A string.
     Str(String),
     /// A sequence.
     List(Vec<Node>),
@@ -37,7 +37,7 @@ pub struct Map {
     entries: Vec<(String, Node)>,
 }
 
-/// Two nodes are equal when their values are: the line is where a value was found, not what it is.
+/// Nodes are equal if their values are; the line only says where a value was found.
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
@@ -45,12 +45,12 @@ impl PartialEq for Node {
 }
 
 impl Node {
-    /// A node that came from no file.
+    /// A node that does not come from a file.
     pub fn new(value: Value) -> Self {
         Self { value, line: 0 }
     }
 
-    /// A node found at a line.
+    /// A node from a line of a file.
     pub fn at(value: Value, line: u32) -> Self {
         Self { value, line }
     }
@@ -63,7 +63,7 @@ impl Node {
         }
     }
 
-    /// The mapping in this node, to change it.
+    /// The mapping in this node, for changes.
     pub fn as_map_mut(&mut self) -> Option<&mut Map> {
         match &mut self.value {
             Value::Map(map) => Some(map),
@@ -79,7 +79,7 @@ impl Node {
         }
     }
 
-    /// The node at a dotted path below this one; a number steps into a list.
+    /// The node at a dotted path below this one; a number indexes a list.
     pub fn get(&self, path: &str) -> Option<&Node> {
         path.split('.').try_fold(self, |node, step| match &node.value {
             Value::Map(map) => map.get(step),
@@ -88,7 +88,7 @@ impl Node {
         })
     }
 
-    /// What the node holds, in the words of an error message: `text "abc"`, `a list`.
+    /// The value, as an error message shows it: `"abc"`, `12`, `a list`.
     pub fn describe(&self) -> String {
         match &self.value {
             Value::Null => "null".to_owned(),
@@ -113,7 +113,7 @@ impl Map {
         self.entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    /// The node of a key, to change it.
+    /// The node of a key, for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.entries.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node)
     }
@@ -123,7 +123,7 @@ impl Map {
         self.get(key).is_some()
     }
 
-    /// Sets a key: a new one comes last, a known one keeps its place. Gives back the old node.
+    /// Sets a key and returns the old node; a new key comes last, an existing one keeps its place.
     pub fn insert(&mut self, key: impl Into<String>, node: Node) -> Option<Node> {
         let key = key.into();
         match self.get_mut(&key) {
@@ -135,7 +135,7 @@ impl Map {
         }
     }
 
-    /// The node of a key; a key that is not there comes last with null.
+    /// The node of a key; a missing key is added last, as null.
     pub(crate) fn entry(&mut self, key: &str) -> &mut Node {
         let index = self.entries.iter().position(|(name, _)| name == key).unwrap_or_else(|| {
             self.entries.push((key.to_owned(), Node::new(Value::Null)));
@@ -144,7 +144,7 @@ impl Map {
         &mut self.entries[index].1
     }
 
-    /// Takes a key out.
+    /// Removes a key and returns its node.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         let index = self.entries.iter().position(|(name, _)| name == key)?;
         Some(self.entries.remove(index).1)
@@ -155,7 +155,7 @@ impl Map {
         self.entries.iter().map(|(key, node)| (key.as_str(), node))
     }
 
-    /// The entries in order, to change the nodes.
+    /// The entries in order, for changes.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Node)> {
         self.entries.iter_mut().map(|(key, node)| (key.as_str(), node))
     }
@@ -165,12 +165,12 @@ impl Map {
         self.entries.iter().map(|(key, _)| key.as_str())
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no key.
+    /// Whether the mapping has no keys.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Overrides: `key=value` and its relatives on the command line.
+//! Overrides on the command line: `key=value`, `+key=value`, `++key=value` and `~key`.
 
 use crate::error::WorkloadError;
 use crate::nearest::nearest_key;
@@ -8,9 +8,9 @@ use crate::value_grammar::parse_value;
 /// One override as given on the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Override {
-    /// The override in Hydra's spelling, as it goes into `overrides.yaml`.
+    /// The override in Hydra's spelling, as written to `overrides.yaml`.
     pub text: String,
-    /// The key from the root: `workload.reader.batch_size`.
+    /// Full path of the key: `workload.reader.batch_size`.
     pub key: String,
     /// What it does to the key.
     pub action: Action,
@@ -19,21 +19,21 @@ pub struct Override {
 /// What an override does to its key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// `key=value`: the key must be there.
+    /// `key=value`: changes a key that must exist.
     Change(Node),
-    /// `+key=value`: the key must not be there.
+    /// `+key=value`: adds a key that must not exist.
     Add(Node),
-    /// `++key=value`: the key is changed or added.
+    /// `++key=value`: changes or adds the key.
     ForceAdd(Node),
-    /// `~key` or `~key=value`: the key is taken out, in the second form only with that value.
+    /// `~key` or `~key=value`: deletes the key; the second form requires that value.
     Delete(Option<Node>),
 }
 
 impl Override {
-    /// Reads an override in Hydra's grammar.
+    /// Parses an override in Hydra's grammar.
     ///
     /// # Errors
-    /// Whatever the grammar does not know, with the character it stands at.
+    /// Text that is not in the grammar, with the position of the offending character.
     pub fn parse(text: &str) -> Result<Self, WorkloadError> {
         let syntax = |column: usize, reason: String| WorkloadError::OverrideSyntax {
             text: text.to_owned(),
@@ -62,17 +62,17 @@ impl Override {
                 let column = text.chars().count() + 1;
                 return Err(syntax(column, "expected `=` and a value after the key".to_owned()));
             }
-            _ => return Err(syntax(1, format!("`{marks}` is none of `+`, `++` and `~`"))),
+            _ => return Err(syntax(1, format!("expected `+`, `++` or `~`, found `{marks}`"))),
         };
         let parsed = Self { text: text.to_owned(), key: key.to_owned(), action };
         if parsed.key == "workload" && parsed.workload_choice().is_none() {
-            return Err(syntax(1, "a workload is chosen with `workload=NAME`".to_owned()));
+            return Err(syntax(1, "choose a workload with `workload=NAME`".to_owned()));
         }
         Ok(parsed)
     }
 
-    /// Reads an override whose key may leave out `workload.`; such a key is changed or added, as
-    /// with `++`. The text becomes the one that DLIO would understand.
+    /// Parses an override whose key may omit `workload.`; such a key is changed or added, as with
+    /// `++`. [`Override::text`] becomes the form that DLIO understands.
     ///
     /// # Errors
     /// As [`Override::parse`].
@@ -104,15 +104,15 @@ impl Override {
         }
     }
 
-    /// Whether the override is for Hydra and not for the workload.
+    /// Whether the override is for Hydra rather than the workload.
     pub fn is_hydra(&self) -> bool {
         self.key.split(['.', '/']).next() == Some("hydra")
     }
 
-    /// Does to the tree what the override says.
+    /// Applies the override to the tree.
     ///
     /// # Errors
-    /// A key that must be there is not, or the other way round.
+    /// A key that must exist and does not, or the other way round.
     pub fn apply(&self, root: &mut Node) -> Result<(), WorkloadError> {
         match &self.action {
             Action::Delete(expected) => self.delete(root, expected.as_ref()),
@@ -137,7 +137,7 @@ impl Override {
         }
     }
 
-    /// Sets the key, making mappings on the way; a scalar in the way gives place to a mapping.
+    /// Sets the key, creating mappings on the way; a mapping replaces a scalar in the way.
     fn set(&self, root: &mut Node, value: &Node) -> Result<(), WorkloadError> {
         let mut node = root;
         let mut walked = String::new();
@@ -224,13 +224,13 @@ fn merge(old: &mut Map, new: &Map) {
     }
 }
 
-/// What is wrong with a key, with the character counted from 0.
+/// Checks a key; the error has the offending character, counted from 0.
 fn check_key(key: &str) -> Result<(), (usize, String)> {
     if key.is_empty() {
         return Err((0, "expected a key".to_owned()));
     }
     if key.starts_with('-') {
-        return Err((0, "a key does not begin with `-`".to_owned()));
+        return Err((0, "a key cannot start with `-`".to_owned()));
     }
     for (at, c) in key.chars().enumerate() {
         match c {
@@ -240,11 +240,11 @@ fn check_key(key: &str) -> Result<(), (usize, String)> {
                 return Err((at, format!("`{c}`: config groups and packages are not supported")));
             }
             c if c.is_alphanumeric() || matches!(c, '_' | '-' | '.') => {}
-            c => return Err((at, format!("`{c}` cannot stand in a key"))),
+            c => return Err((at, format!("`{c}` is not allowed in a key"))),
         }
     }
     match key.split('.').any(str::is_empty) {
-        true => Err((0, "a part of the key is empty".to_owned())),
+        true => Err((0, "the key has an empty part".to_owned())),
         false => Ok(()),
     }
 }
@@ -323,7 +323,7 @@ mod tests {
             "workload.reader.batchsize=2",
             "override `workload.reader.batchsize=2`: the workload has no key `workload.reader.batchsize`",
             Some(
-                "did you mean `workload.reader.batch_size`? otherwise add it with \
+                "did you mean `workload.reader.batch_size`? Otherwise, add it with \
                  `+workload.reader.batchsize=2` or `++workload.reader.batchsize=2`",
             ),
         );
@@ -346,13 +346,13 @@ mod tests {
         refused(
             "workload: {abcdef: 1}",
             "~workload.abcdeg",
-            "override `~workload.abcdeg`: there is no key `workload.abcdeg` to delete",
+            "override `~workload.abcdeg`: cannot delete `workload.abcdeg`, the workload does not have it",
             Some("did you mean `~workload.abcdef`?"),
         );
         refused(
             "workload: {a: 1}",
             "~workload.a=2",
-            "override `~workload.a=2`: `workload.a` is 1, so it is not deleted",
+            "override `~workload.a=2`: cannot delete `workload.a`, its value is 1",
             None,
         );
         refused(
@@ -376,16 +376,16 @@ mod tests {
         check("++workload.a", 13, "expected `=` and a value after the key");
         check("=1", 1, "expected a key");
         check("", 1, "expected a key");
-        check("+++a=1", 1, "`+++` is none of `+`, `++` and `~`");
-        check("a..b=1", 1, "a part of the key is empty");
-        check("-a=1", 1, "a key does not begin with `-`");
-        check("a b=1", 2, "` ` cannot stand in a key");
+        check("+++a=1", 1, "expected `+`, `++` or `~`, found `+++`");
+        check("a..b=1", 1, "the key has an empty part");
+        check("-a=1", 1, "a key cannot start with `-`");
+        check("a b=1", 2, "` ` is not allowed in a key");
         check("workload@x=1", 9, "`@`: config groups and packages are not supported");
         check("db/engine=x", 3, "`/`: config groups and packages are not supported");
-        check("++workload.a=[1", 16, "the list is never closed, expected `]`");
-        check("++workload=x", 1, "a workload is chosen with `workload=NAME`");
-        check("workload=", 1, "a workload is chosen with `workload=NAME`");
-        check("~workload", 1, "a workload is chosen with `workload=NAME`");
+        check("++workload.a=[1", 16, "unclosed list, expected `]`");
+        check("++workload=x", 1, "choose a workload with `workload=NAME`");
+        check("workload=", 1, "choose a workload with `workload=NAME`");
+        check("~workload", 1, "choose a workload with `workload=NAME`");
     }
 
     #[test]
@@ -403,13 +403,13 @@ mod tests {
         check("hydra.run.dir=x", "hydra.run.dir=x");
         assert_eq!(
             Override::parse_friendly("reader.x=[1").map_err(|err| err.to_string()),
-            Err("override `reader.x=[1`, character 12: the list is never closed, expected `]`"
+            Err("override `reader.x=[1`, character 12: unclosed list, expected `]`"
                 .to_owned())
         );
     }
 
     #[test]
-    fn the_choice_of_a_workload_is_recognised() {
+    fn the_choice_of_a_workload_is_recognized() {
         let choice = Override::parse("workload=unet3d_h100").expect("the override is valid");
         assert_eq!(choice.workload_choice(), Some("unet3d_h100"));
         let other = Override::parse("++hydra.run.dir=out").expect("the override is valid");

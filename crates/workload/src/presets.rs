@@ -1,8 +1,8 @@
-//! The shipped workloads: those of DLIO, and three of MLPerf Storage.
+//! The built-in workloads: those of DLIO, and three of MLPerf Storage.
 
-use crate::nearest::likeness;
+use crate::nearest::similarity;
 
-/// One shipped workload.
+/// A built-in workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
     /// The name that `workload=NAME` takes.
@@ -11,7 +11,7 @@ pub struct Preset {
     pub yaml: &'static str,
     /// What it models, in one line.
     pub summary: &'static str,
-    /// Ranks that its checkpoints are known for, if it is shipped for them.
+    /// Usual number of ranks, for workloads that are about checkpoints.
     pub ranks: Option<u32>,
 }
 
@@ -76,30 +76,30 @@ const PRESETS: &[Preset] = &[
     ),
 ];
 
-/// Every shipped workload, families together.
+/// Every built-in workload, grouped by model.
 pub fn presets() -> &'static [Preset] {
     PRESETS
 }
 
-/// The shipped workload of this name.
+/// The built-in workload of this name.
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// Up to three names for one that is not there: the family it names first, then those most alike.
+/// Up to three suggestions for an unknown name: names that start with it, or else the most similar.
 pub fn nearest(name: &str) -> Vec<&'static str> {
-    let wanted = name.to_lowercase();
+    let prefix = name.to_lowercase();
     let family: Vec<&'static str> = PRESETS
         .iter()
         .map(|preset| preset.name)
-        .filter(|known| wanted.len() >= 3 && known.to_lowercase().starts_with(&wanted))
+        .filter(|known| prefix.len() >= 3 && known.to_lowercase().starts_with(&prefix))
         .collect();
     if !family.is_empty() {
         return family.into_iter().take(3).collect();
     }
     let mut scored: Vec<(f64, &'static str)> = PRESETS
         .iter()
-        .map(|preset| (likeness(name, preset.name), preset.name))
+        .map(|preset| (similarity(name, preset.name), preset.name))
         .filter(|(score, _)| *score >= 0.5)
         .collect();
     scored.sort_by(|left, right| right.0.total_cmp(&left.0));

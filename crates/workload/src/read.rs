@@ -1,4 +1,4 @@
-//! Typed reading of single keys, with the errors that name key, place, expectation and finding.
+//! Reads single keys as their types; errors name the key, the place, what was expected and found.
 //!
 //! A key that is absent or null leaves its default alone.
 
@@ -9,17 +9,17 @@ use crate::error::{Place, WorkloadError};
 use crate::keyword::Keyword;
 use crate::node::{Node, Value};
 
-/// The sections of a workload after older spellings were replaced.
+/// The sections of a workload, after alternative spellings were replaced.
 pub(crate) struct Sections {
     pub(crate) root: Node,
     pub(crate) label: String,
 }
 
-/// Result of reading one key.
+/// The result of reading one key into its slot.
 type Read = Result<(), WorkloadError>;
 
 impl Sections {
-    /// The node of a key that is given and not null.
+    /// The node of a key that is set and not null.
     pub(crate) fn get(&self, path: &str) -> Option<&Node> {
         self.root.get(path).filter(|node| node.value != Value::Null)
     }
@@ -48,7 +48,7 @@ impl Sections {
         Ok(())
     }
 
-    /// True, false, or nothing.
+    /// A boolean that may be left out.
     pub(crate) fn optional_bool(&self, path: &str, slot: &mut Option<bool>) -> Read {
         match self.get(path) {
             None => Ok(()),
@@ -81,7 +81,7 @@ impl Sections {
         self.whole(path, 0..=i64::MAX, slot)
     }
 
-    /// A whole number that means "not given" below `least`.
+    /// A whole number; values below `least` mean "not set".
     pub(crate) fn optional<T: TryFrom<i64>>(
         &self,
         path: &str,
@@ -136,10 +136,10 @@ impl Sections {
         Ok(())
     }
 
-    /// A path; slashes at its end are taken off, the root itself stays.
+    /// A path without its trailing slashes, except for the root itself.
     pub(crate) fn folder(&self, path: &str, slot: &mut String) -> Read {
         self.text(path, slot)?;
-        // `s3://` is half a URL, and no folder that is called `s3:`.
+        // `s3://` is an incomplete URL, not a folder called `s3:`.
         if slot.ends_with("://") {
             return Ok(());
         }
@@ -154,7 +154,7 @@ impl Sections {
 
     pub(crate) fn keyword<K: Keyword>(&self, path: &str, slot: &mut K) -> Read {
         let Some(node) = self.get(path) else { return Ok(()) };
-        // YAML 1.1 reads an unquoted `off` as false; a word can only have meant itself.
+        // YAML 1.1 reads an unquoted `off` as false, but the key expects the word.
         let found = match &node.value {
             Value::Bool(true) => K::from_word("true"),
             Value::Bool(false) => K::from_word("off").or_else(|| K::from_word("false")),
@@ -211,13 +211,13 @@ impl Sections {
     }
 }
 
-/// `one of `a`, `b`, `c``.
+/// Lists words as `one of `a`, `b`, `c``.
 pub(crate) fn one_of(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     format!("one of {}", words.join(", "))
 }
 
-/// The number in a node.
+/// The finite number in a node.
 pub(crate) fn number(node: &Node) -> Option<f64> {
     match node.value {
         // Every count of a workload is far below 2^53, where the conversion is exact.
@@ -227,7 +227,7 @@ pub(crate) fn number(node: &Node) -> Option<f64> {
     }
 }
 
-/// The whole number in a node; `1e6` is one too.
+/// The whole number in a node, which may be written as `1e6`.
 fn whole_number(node: &Node) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match node.value {

@@ -1,4 +1,4 @@
-//! From the composed tree to the typed workload.
+//! Turns the composed tree into the typed workload.
 
 use crate::compose::Composed;
 use crate::error::{Place, WorkloadError};
@@ -14,42 +14,42 @@ use crate::sections::train::{Evaluation, Train};
 use crate::sections::workload::{Output, Profiling, Workflow, Workload};
 use crate::warning::{Warning, WarningKind};
 
-/// Seeds are those of NumPy's generator.
+/// Range of seeds that NumPy's generator accepts.
 const MOST_SEED: i64 = u32::MAX as i64;
 
-/// Reader threads of one rank: more than any machine has cores.
+/// Most reader threads per rank: more than any machine has cores.
 const MOST_THREADS: i64 = 4096;
 
-/// Batches read ahead by one rank.
+/// Most batches that one rank reads ahead.
 const MOST_PREFETCH: i64 = 1 << 20;
-/// Reads of one reader under way together; each has a buffer.
+/// Most reads in flight per reader; each has a buffer.
 const MOST_IN_FLIGHT: i64 = 1024;
-/// Open files of one reader.
+/// Most open files per reader.
 const MOST_KEPT_FILES: i64 = 1 << 20;
 
-/// Writers or readers of one rank at a time.
+/// Most concurrent checkpoint writers or readers per rank.
 const MOST_STREAMS: i64 = 1024;
-/// Saves that a rank may have under way while it trains.
+/// Most saves that a rank may have in flight while it trains.
 const MOST_SAVES_IN_FLIGHT: i64 = 1024;
-/// Bytes of one write or read of a checkpoint.
+/// Sizes of one write or read of a checkpoint, in bytes.
 const MOST_CHUNK_BYTES: u64 = 1 << 30;
 
-/// A typed workload and what is worth saying about the file.
+/// A typed workload, and the warnings about its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// What the user asked for.
+    /// Every key, with defaults filled in.
     pub workload: Workload,
-    /// Remarks in the order of the file, those on the command line first.
+    /// Warnings in the order of the file, those about the command line first.
     pub warnings: Vec<Warning>,
 }
 
-/// Reads every key with its type, defaults filled in.
+/// Reads every key as its type and fills in defaults.
 ///
 /// # Errors
-/// A value of the wrong type or out of range, with key, place, expectation and finding.
+/// A value of the wrong type or out of range; names the key, the place, what was expected and found.
 pub fn resolve(composed: &Composed) -> Result<Resolved, WorkloadError> {
     let mut warnings = composed.warnings.clone();
-    let sections = Sections::modernise(composed.sections(), composed.label(), &mut warnings);
+    let sections = Sections::modernize(composed.sections(), composed.label(), &mut warnings);
     root_remarks(composed, &mut warnings);
     check_mappings(&sections, &sections.root, "")?;
     let mut workload = Workload::default();
@@ -69,7 +69,7 @@ pub fn resolve(composed: &Composed) -> Result<Resolved, WorkloadError> {
     Ok(Resolved { workload, warnings })
 }
 
-/// Remarks on keys beside `workload`, which only an override can bring.
+/// Warns about keys next to `workload`, which only an override can add.
 fn root_remarks(composed: &Composed, warnings: &mut Vec<Warning>) {
     for (key, node) in composed.tree.as_map().into_iter().flat_map(|map| map.iter()) {
         if key != "workload" {
@@ -80,7 +80,7 @@ fn root_remarks(composed: &Composed, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// A section must be a mapping, or null.
+/// Checks that every section is a mapping or null.
 fn check_mappings(sections: &Sections, node: &Node, path: &str) -> Result<(), WorkloadError> {
     for (name, child) in node.as_map().into_iter().flat_map(|map| map.iter()) {
         let key = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
@@ -156,10 +156,10 @@ fn storage(sections: &Sections) -> Result<Storage, WorkloadError> {
     Ok(out)
 }
 
-/// What S3 takes as a part of an upload, and memory as a buffer.
+/// Sizes of an upload part: S3 sets the minimum, memory the maximum.
 const PART_BYTES: std::ops::RangeInclusive<u64> = 5 << 20..=1 << 30;
 
-/// Options that have a type: text, and what text can be read as.
+/// Checks the types of storage options; text may also hold a number or a boolean.
 fn check_options(sections: &Sections, storage: &Storage) -> Result<(), WorkloadError> {
     for (name, node) in storage.storage_options.iter() {
         let (fits, expected) = match name {
@@ -330,7 +330,7 @@ fn checkpoint(sections: &Sections) -> Result<Checkpoint, WorkloadError> {
     Ok(out)
 }
 
-/// The keys of Feedline's own.
+/// The keys that only Feedline has.
 fn saving(sections: &Sections, out: &mut Checkpoint) -> Result<(), WorkloadError> {
     sections.keyword("checkpoint.container", &mut out.container)?;
     sections.bool("checkpoint.verify", &mut out.verify)?;

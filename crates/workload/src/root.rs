@@ -1,4 +1,4 @@
-//! Where a data set and its checkpoints live.
+//! The locations of a data set and its checkpoints.
 
 use feedline_location::Location;
 
@@ -6,8 +6,9 @@ use crate::sections::storage::StorageType;
 use crate::sections::workload::Workload;
 
 impl Workload {
-    /// Where the data set is: `dataset.data_folder` below `storage.storage_root`, which is the name
-    /// of a bucket with `storage_type: s3`. A `data_folder` that is a URL is taken as it is.
+    /// Location of the data set: `dataset.data_folder` below `storage.storage_root`, which is the name
+    /// of a bucket with `storage_type: s3`. A `data_folder` that is a URL or an absolute path is used
+    /// as it is.
     pub fn data_root(&self) -> Location {
         let storage = &self.storage;
         let root = match (storage.storage_type, Location::parse(&storage.storage_root)) {
@@ -20,7 +21,7 @@ impl Workload {
         root.join(&self.dataset.data_folder)
     }
 
-    /// Where checkpoints go; as in DLIO, `storage.storage_root` has no part in it.
+    /// Location of the checkpoints; as in DLIO, `storage.storage_root` does not apply to it.
     pub fn checkpoint_root(&self) -> Location {
         Location::parse(&self.checkpoint.checkpoint_folder)
     }

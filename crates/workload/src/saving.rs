@@ -1,5 +1,5 @@
-//! Settings of checkpoints: how the layers must fall on the ranks, what excludes each other, and what
-//! needs another to matter.
+//! Checkpoint settings: how layers map to ranks, which settings exclude each other, and which have no
+//! effect without another.
 
 use feedline_location::Capabilities;
 
@@ -9,13 +9,13 @@ use crate::sections::checkpoint::{Checkpoint, CheckpointMode, DirectIo, SaveMode
 use crate::sections::workload::Workload;
 use crate::warning::WarningKind;
 
-/// Memory of the pieces of one rank that are under way.
+/// Most memory for the chunks in flight of one rank.
 const MOST_IN_FLIGHT_BYTES: u64 = 4 << 30;
 
-/// Checks what must hold of a run that saves or loads, and nothing else.
+/// Checks the checkpoint settings alone, for a run that saves or loads.
 ///
 /// # Errors
-/// The first rule that does not hold.
+/// The first rule that is violated.
 pub fn check(workload: &Workload, ranks: u32) -> Result<(), WorkloadError> {
     let checkpoint = &workload.checkpoint;
     check_counts(workload)?;
@@ -42,15 +42,15 @@ pub fn check(workload: &Workload, ranks: u32) -> Result<(), WorkloadError> {
     }
 }
 
-/// Why a store cannot do what only files can.
+/// Why a store does not offer what the file system does.
 pub(crate) fn without_files(can: Capabilities) -> &'static str {
     match can.network {
-        Some(_) => "an object store is asked over the network, not through the file system",
-        None => "there is no file there",
+        Some(_) => "an object store is accessed over the network, not through the file system",
+        None => "it has no files",
     }
 }
 
-/// When to save, how often, and what is left to read.
+/// Checks how often to save, and whether enough checkpoints are left to read.
 fn check_counts(workload: &Workload) -> Result<(), WorkloadError> {
     let checkpoint = &workload.checkpoint;
     if let (Some(budget), Some(steps)) =
@@ -59,8 +59,8 @@ fn check_counts(workload: &Workload) -> Result<(), WorkloadError> {
         return Err(WorkloadError::Combination {
             first: format!("checkpoint.overhead_budget: {budget}"),
             second: format!("checkpoint.steps_between_checkpoints: {steps}"),
-            reason: "the budget chooses the steps",
-            hint: "delete one of the two, e.g. `checkpoint.steps_between_checkpoints=-1`",
+            reason: "the budget determines the steps",
+            hint: "remove one of them, e.g. with `checkpoint.steps_between_checkpoints=-1`",
         });
     }
     let writes = checkpoint.num_checkpoints_write.filter(|&write| write > 0);
@@ -78,7 +78,7 @@ fn check_counts(workload: &Workload) -> Result<(), WorkloadError> {
     }
 }
 
-/// The buffers of one rank.
+/// Checks the buffers of one rank.
 fn check_buffers(checkpoint: &Checkpoint) -> Result<(), WorkloadError> {
     let Checkpoint { streams, chunk_size, pool_size, .. } = *checkpoint;
     let needed = chunk_size.saturating_mul(u64::from(streams));
@@ -93,7 +93,7 @@ fn check_buffers(checkpoint: &Checkpoint) -> Result<(), WorkloadError> {
     }
 }
 
-/// How the layers fall on the ranks.
+/// Checks how the layers map to the ranks.
 fn check_geometry(workload: &Workload, layers: u64, ranks: u32) -> Result<(), WorkloadError> {
     let parallelism = &workload.model.parallelism;
     let pipeline = parallelism.pipeline;
@@ -121,8 +121,8 @@ fn check_geometry(workload: &Workload, layers: u64, ranks: u32) -> Result<(), Wo
     }
 }
 
-/// Settings that the workflow, or another setting, does not reach.
-pub(crate) fn remarks(workload: &Workload) -> Vec<WarningKind> {
+/// Warns about settings that have no effect in this workflow or without another setting.
+pub(crate) fn warnings(workload: &Workload) -> Vec<WarningKind> {
     let (workflow, checkpoint) = (&workload.workflow, &workload.checkpoint);
     let mut kinds = Vec::new();
     if !workflow.checkpoint {

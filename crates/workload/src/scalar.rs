@@ -1,6 +1,6 @@
-//! What an unquoted word means in YAML 1.1, as PyYAML and OmegaConf read it.
+//! The meaning of an unquoted word in YAML 1.1, as PyYAML and OmegaConf read it.
 //!
-//! `off` is a truth value, `010` is eight, `1:30` is ninety and `1e-3` is a number. The writer asks
+//! `off` is a boolean, `010` is eight, `1:30` is ninety and `1e-3` is a number. The writer asks
 //! the same function whether a text must be quoted, so the two cannot disagree.
 
 use crate::node::Value;
@@ -98,8 +98,8 @@ fn decimal(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// A number with a point or an exponent, infinity or not-a-number. Kinder than PyYAML in one
-/// point: `.5e2` needs no sign in its exponent.
+/// A number with a point or an exponent, infinity or not-a-number. More lenient than PyYAML in one
+/// respect: `.5e2` needs no sign in its exponent.
 fn read_float(text: &str) -> Option<f64> {
     match text {
         ".nan" | ".NaN" | ".NAN" => return Some(f64::NAN),

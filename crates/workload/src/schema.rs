@@ -1,8 +1,8 @@
-//! The one table of every key a workload file may hold.
+//! The schema: one table of every key of a workload file.
 //!
-//! Whether a key is known, what stands in the reference page and which key a misspelt one is
-//! nearest to all follow from this table. A test holds it against the resolver: a key that is
-//! marked as used is read, and its default is that of the typed section.
+//! It decides whether a key is known, fills the reference page and suggests corrections for misspelled
+//! keys. A test compares it with the resolver: every key marked as used is read, and its default is
+//! that of the typed section.
 
 use crate::keyword::Keyword;
 use crate::nearest::nearest;
@@ -13,17 +13,17 @@ use crate::schema_keys::KEYS;
 pub struct Key {
     /// Dotted path below `workload`.
     pub path: &'static str,
-    /// What its value looks like.
+    /// Type of its value.
     pub kind: Kind,
-    /// The value of a key that is left out, as YAML; empty when nothing stands for it.
+    /// The default as YAML; empty if there is none or if it depends on other keys.
     pub default: &'static str,
-    /// One sentence on what it does.
+    /// What it does, for the reference page.
     pub help: &'static str,
-    /// Whether it does anything.
+    /// Whether Feedline uses it.
     pub effect: Effect,
 }
 
-/// What the value of a key looks like.
+/// The type of a key's value.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// `true` or `false`.
@@ -34,30 +34,30 @@ pub enum Kind {
     Number,
     /// Text.
     Text,
-    /// One of a few words.
+    /// One of a fixed set of words, which the function lists.
     Choice(fn() -> Vec<&'static str>),
     /// A list of whole numbers.
     WholeList,
-    /// A text or a list of texts.
+    /// A string or a list of strings.
     TextList,
-    /// A number of seconds or a distribution.
+    /// A number of seconds, or a mapping that describes a distribution.
     Time,
     /// A mapping with keys of its own.
     Map,
 }
 
-/// Whether a key does anything.
+/// Whether a key has an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It does.
+    /// The key has an effect.
     Used,
-    /// It is accepted and changes nothing, for this reason.
+    /// The key is accepted and ignored, for this reason.
     NoEffect(&'static str),
-    /// It is an older spelling of another key.
+    /// The key is an alternative spelling of this one.
     Alias(&'static str),
 }
 
-/// The keys of a distribution.
+/// The parameters of a distribution.
 pub(crate) const TIME_KEYS: &[&str] =
     &["type", "mean", "stdev", "min", "max", "shape", "scale", "lam"];
 
@@ -71,19 +71,19 @@ pub fn find_key(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)
 }
 
-/// Whether a path is a key or leads to one.
+/// Whether a path is a key or a parent of one.
 pub(crate) fn is_known(path: &str) -> bool {
     KEYS.iter().any(|key| key.path == path || is_below(key.path, path)) || is_time_key(path)
 }
 
-/// Whether known keys stand below the path.
+/// Whether the path is the parent of known keys.
 pub(crate) fn has_keys_below(path: &str) -> bool {
     KEYS.iter().any(|key| is_below(key.path, path))
         || find_key(path).is_some_and(|key| matches!(key.kind, Kind::Time))
 }
 
-/// The known path nearest to an unknown one: in the same section first, then the same name
-/// elsewhere, then any like it.
+/// The known path most similar to an unknown one: in the same section first, then the same name in
+/// another section, then any similar path.
 pub(crate) fn nearest_path(path: &str) -> Option<String> {
     let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
     if let Some(key) = find_key(section)
@@ -108,7 +108,7 @@ pub(crate) fn nearest_path(path: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The step of a path directly below a section.
+/// The part of a path directly below a section.
 fn sibling<'a>(path: &'a str, section: &str) -> Option<&'a str> {
     let rest = match section {
         "" => path,
@@ -129,7 +129,7 @@ fn is_time_key(path: &str) -> bool {
 }
 
 impl Kind {
-    /// The kind in the words of the reference page.
+    /// The type, as the reference page names it.
     pub fn describe(&self) -> String {
         match self {
             Self::Bool => "true or false".to_owned(),
@@ -140,19 +140,19 @@ impl Kind {
                 words().iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
             }
             Self::WholeList => "list of whole numbers".to_owned(),
-            Self::TextList => "text or list of texts".to_owned(),
+            Self::TextList => "text or list of text".to_owned(),
             Self::Time => "seconds or distribution".to_owned(),
             Self::Map => "mapping".to_owned(),
         }
     }
 }
 
-/// The words of a keyword enumeration as a function, for the table.
+/// The type of a key whose value is a word of `K`.
 pub(crate) const fn choice<K: Keyword>() -> Kind {
     Kind::Choice(K::words)
 }
 
-/// A key that does something.
+/// A key that has an effect.
 pub(crate) const fn used(
     path: &'static str,
     kind: Kind,
@@ -162,7 +162,7 @@ pub(crate) const fn used(
     Key { path, kind, default, help, effect: Effect::Used }
 }
 
-/// A key that is accepted and changes nothing.
+/// A key that is accepted and ignored.
 pub(crate) const fn idle(
     path: &'static str,
     kind: Kind,
@@ -173,7 +173,7 @@ pub(crate) const fn idle(
     Key { path, kind, default, help, effect: Effect::NoEffect(reason) }
 }
 
-/// An older spelling.
+/// An alternative spelling.
 pub(crate) const fn alias(path: &'static str, target: &'static str, help: &'static str) -> Key {
     Key { path, kind: Kind::Text, default: "", help, effect: Effect::Alias(target) }
 }

@@ -1,7 +1,7 @@
-//! Reading a time: a number, or a distribution with its parameters.
+//! Reads a time: a number, or a distribution with its parameters.
 //!
-//! A parameter that is missing and a type that is unknown are errors here, before any byte is
-//! written, and not an exception or a silent zero in the middle of a run.
+//! A missing parameter or an unknown type is an error here, before any byte is written, rather than an
+//! exception or a silent zero in the middle of a run.
 
 use crate::error::WorkloadError;
 use crate::node::{Map, Node, Value};
@@ -14,7 +14,7 @@ use crate::warning::{Warning, WarningKind};
 const TYPES: &[&str] = &["normal", "uniform", "gamma", "exponential", "poisson"];
 
 impl Sections {
-    /// Reads a time with the key that holds its standard deviation.
+    /// Reads a time and the key `PATH_stdev` with its standard deviation.
     pub(crate) fn time(
         &self,
         path: &str,
@@ -79,7 +79,7 @@ impl Sections {
                     let time = TimeSpec::Constant { mean };
                     return Ok(Spec { time, takes_stdev: true, has_mean: true });
                 }
-                // An empty mapping is no time at all; one with other parameters forgot its type.
+                // An empty mapping means no time; one with other parameters lacks its type.
                 None if !TIME_KEYS.iter().any(|key| map.contains_key(key)) => {
                     let time = TimeSpec::default();
                     return Ok(Spec { time, takes_stdev: true, has_mean: false });

@@ -1,11 +1,11 @@
-//! The value side of an override: Hydra's own small grammar, not YAML.
+//! Parses the value of an override, in Hydra's grammar, which is not YAML.
 //!
 //! Numbers, truth values and `null` in any case, quoted and bare text, lists and mappings. Unlike
 //! in YAML, `off`, `on`, `yes`, `no` and `None` are text, and an empty value is an empty text.
 
 use crate::node::{Map, Node, Value};
 
-/// Deepest nesting of lists and mappings taken.
+/// Deepest nesting of lists and mappings accepted.
 const DEPTH_LIMIT: usize = 100;
 
 /// What is wrong with a value and at which character, counted from 0.
@@ -26,12 +26,12 @@ pub(crate) fn parse_value(text: &str) -> Result<Node, ValueError> {
     cursor.skip_blanks();
     match cursor.peek() {
         None => Ok(node),
-        Some(',') => Err(cursor.error("a comma makes a sweep; put a list into brackets, `[a,b]`")),
+        Some(',') => Err(cursor.error("sweeps are not supported; write a list in brackets, `[a,b]`")),
         Some(c) => Err(cursor.error(&format!("unexpected `{c}` after the value"))),
     }
 }
 
-/// Where a bare text ends.
+/// Which character ends a bare text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
     End,
@@ -102,7 +102,7 @@ impl Cursor {
                     return Ok(Node::from(items));
                 }
                 Some(c) => return Err(self.error(&format!("expected `,` or `]`, found `{c}`"))),
-                None => return Err(self.error("the list is never closed, expected `]`")),
+                None => return Err(self.error("unclosed list, expected `]`")),
             }
         }
     }
@@ -126,11 +126,11 @@ impl Cursor {
                 Some(c) => {
                     return Err(self.error(&format!("expected `:` after the key, found `{c}`")));
                 }
-                None => return Err(self.error("the mapping is never closed, expected `:`")),
+                None => return Err(self.error("unclosed mapping, expected `:`")),
             }
             let node = self.element(Stop::MapValue)?;
             if map.insert(key.clone(), node).is_some() {
-                return Err(self.error(&format!("key `{key}` stands twice in one mapping")));
+                return Err(self.error(&format!("duplicate key `{key}`")));
             }
             self.skip_blanks();
             match self.peek() {
@@ -140,12 +140,12 @@ impl Cursor {
                     return Ok(Node::from(map));
                 }
                 Some(c) => return Err(self.error(&format!("expected `,` or `}}`, found `{c}`"))),
-                None => return Err(self.error("the mapping is never closed, expected `}`")),
+                None => return Err(self.error("unclosed mapping, expected `}`")),
             }
         }
     }
 
-    /// A text in quotes. A backslash escapes the quote and itself; elsewhere it stands for itself.
+    /// A text in quotes. A backslash escapes the quote and itself; elsewhere it is literal.
     fn quoted(&mut self, quote: char) -> Result<String, ValueError> {
         let start = self.at;
         self.at += 1;
@@ -164,10 +164,10 @@ impl Cursor {
                 c => text.push(c),
             }
         }
-        Err(ValueError { at: start, reason: format!("the quote {quote} is never closed") })
+        Err(ValueError { at: start, reason: format!("unclosed quote {quote}") })
     }
 
-    /// A text without quotes; `${…}` passes through whole.
+    /// A text without quotes; `${…}` is kept as it is.
     fn bare(&mut self, stop: Stop) -> Result<String, ValueError> {
         let start = self.at;
         let mut text = String::new();
@@ -194,7 +194,7 @@ impl Cursor {
                 }
                 '(' if !text.is_empty() => {
                     return Err(
-                        self.error("functions and sweeps are not supported; quote the text")
+                        self.error("functions and sweeps are not supported; put the text in quotes")
                     );
                 }
                 '(' | ')' | '[' | ']' | '{' | '}' | '\'' | '"' => {
@@ -226,11 +226,11 @@ impl Cursor {
                 return Ok(());
             }
         }
-        Err(ValueError { at: start, reason: "the brace of `${` is never closed".to_owned() })
+        Err(ValueError { at: start, reason: "unclosed `${`".to_owned() })
     }
 }
 
-/// Characters that a backslash takes their meaning from in a bare text.
+/// Characters that a backslash escapes in a bare text.
 const ESCAPABLE: &str = "\\()[]{}:=, \t'\"";
 
 /// The value of a bare text.
@@ -369,24 +369,24 @@ mod tests {
                 "{text}"
             );
         }
-        check("1,2", 1, "a comma makes a sweep; put a list into brackets, `[a,b]`");
-        check("'a", 0, "the quote ' is never closed");
-        check("[1,2", 4, "the list is never closed, expected `]`");
+        check("1,2", 1, "sweeps are not supported; write a list in brackets, `[a,b]`");
+        check("'a", 0, "unclosed quote '");
+        check("[1,2", 4, "unclosed list, expected `]`");
         check("[1,,2]", 3, "expected a value");
         check("[1,]", 3, "expected a value");
         check("['a' 'b']", 5, "expected `,` or `]`, found `'`");
-        check("{a:1", 4, "the mapping is never closed, expected `}`");
+        check("{a:1", 4, "unclosed mapping, expected `}`");
         check("{a}", 2, "expected `:` after the key, found `}`");
-        check("{a", 2, "the mapping is never closed, expected `:`");
+        check("{a", 2, "unclosed mapping, expected `:`");
         check("{:1}", 1, "expected a key");
         check("{a:}", 3, "expected a value");
-        check("{a:1,a:2}", 8, "key `a` stands twice in one mapping");
+        check("{a:1,a:2}", 8, "duplicate key `a`");
         check("{'a':'b' c}", 9, "expected `,` or `}`, found `c`");
-        check("choice(1,2)", 6, "functions and sweeps are not supported; quote the text");
+        check("choice(1,2)", 6, "functions and sweeps are not supported; put the text in quotes");
         check("(a)", 0, "`(` must be quoted or escaped with `\\`");
         check("a]", 1, "`]` must be quoted or escaped with `\\`");
         check("'a'b", 3, "unexpected `b` after the value");
-        check("x${a", 1, "the brace of `${` is never closed");
+        check("x${a", 1, "unclosed `${`");
         check(&"[".repeat(200), 100, "more than 100 levels of nesting");
     }
 }

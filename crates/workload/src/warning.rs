@@ -1,18 +1,18 @@
-//! What is worth saying about a workload that nevertheless runs.
+//! Warnings: mistakes that do not keep a workload from running.
 
 use crate::error::Place;
 use crate::sections::dataset::Format;
 
-/// One remark with its place in the user's input.
+/// A warning, and the place in the user's input that causes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Warning {
-    /// Where it stands; none for a remark about several keys together.
+    /// The key or value; none for a warning about several keys together.
     pub place: Option<Place>,
-    /// What it says.
+    /// The problem.
     pub kind: WarningKind,
 }
 
-/// What a remark says.
+/// The problem that a [`Warning`] reports.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the message of a variant says what its fields hold")]
@@ -20,54 +20,54 @@ pub enum WarningKind {
     /// A key that neither DLIO nor Feedline knows.
     #[error("unknown key `{key}`{}", nearest_clause(.nearest.as_deref()))]
     UnknownKey { key: String, nearest: Option<String> },
-    /// An older spelling, read as the newer one.
+    /// An alternative spelling.
     #[error("`{key}` is read as `{target}`")]
     Alias { key: String, target: String },
-    /// An older spelling beside the newer one.
-    #[error("`{key}` is ignored: `{target}` is given too")]
+    /// An alternative spelling next to the current one.
+    #[error("`{key}` is ignored because `{target}` is also set")]
     AliasShadowed { key: String, target: String },
-    /// `data_reader` and `reader` in one file.
-    #[error("`data_reader.{key}` replaces `reader.{key}`")]
+    /// A key set in both `data_reader` and `reader`.
+    #[error("`data_reader.{key}` overrides `reader.{key}`")]
     ReaderReplaced { key: String },
-    /// A key that changes nothing.
+    /// A key that Feedline accepts and does not use.
     #[error("`{key}` has no effect: {reason}")]
     NoEffect { key: String, reason: &'static str },
-    /// A Hydra setting that changes nothing.
-    #[error("override `{text}` has no effect: Feedline has no Hydra inside")]
+    /// A setting of Hydra other than the run directory.
+    #[error("override `{text}` has no effect: Feedline does not use Hydra")]
     HydraNoEffect { text: String },
-    /// Images hold bytes.
-    #[error("`dataset.record_element_type` is uint8 for format {format}, found {given}")]
+    /// An element type other than bytes for images.
+    #[error("`dataset.record_element_type` is always uint8 for format {format}, ignoring {given}")]
     ImageElementType { format: Format, given: String },
-    /// Evaluation without training.
+    /// Evaluation, which only runs between epochs of training, without training.
     #[error("`workflow.evaluation` has no effect while `workflow.train` is off")]
     EvaluationWithoutTraining,
-    /// A key that matters only while training.
+    /// A key that only has an effect while training.
     #[error("`{key}` has no effect while `workflow.train` is off")]
     NeedsTraining { key: &'static str },
-    /// A key that matters only when checkpoints are the whole run.
+    /// A key that only has an effect in a run that does nothing but checkpoint.
     #[error("`{key}` has no effect while `workflow.train` is on")]
     NeedsCheckpointOnly { key: &'static str },
-    /// A key that matters only together with another.
+    /// A key that only has an effect together with another.
     #[error("`{key}` has no effect without {needs}")]
     Needs { key: &'static str, needs: &'static str },
-    /// An image file holds one image.
+    /// Several samples in a file that holds one image.
     #[error(
-        "a {format} file holds one image: its {samples} samples (`dataset.num_samples_per_file`) \
-         are the same"
+        "a {format} file holds one image, so its {samples} samples (`dataset.num_samples_per_file`) \
+         are identical"
     )]
     OneImage { format: Format, samples: u64 },
-    /// Evaluation of nothing.
+    /// Evaluation without files.
     #[error("`workflow.evaluation` is on, but `dataset.num_files_eval` is 0")]
     EvaluationWithoutFiles,
 }
 
-/// The end of a sentence that offers a nearer name.
+/// The end of a message that suggests a similar name.
 fn nearest_clause(nearest: Option<&str>) -> String {
     nearest.map(|key| format!(", did you mean `{key}`?")).unwrap_or_default()
 }
 
 impl Warning {
-    /// A remark at a place.
+    /// A warning about one place.
     pub(crate) fn at(place: Place, kind: WarningKind) -> Self {
         Self { place: Some(place), kind }
     }

@@ -1,8 +1,8 @@
 //! Reading YAML into a tree, by the rules of PyYAML and OmegaConf.
 //!
 //! The syntax comes from `saphyr-parser`'s events; what a word means comes from [`crate::scalar`].
-//! Stricter than YAML where OmegaConf is: a key must not stand twice. Bounded in depth and size, so
-//! that a file of nested aliases cannot eat the machine.
+//! Stricter than YAML where OmegaConf is: duplicate keys are errors. Bounded in depth and size, so
+//! that nested aliases cannot exhaust memory.
 
 use std::collections::HashMap;
 
@@ -12,15 +12,15 @@ use crate::error::{Place, WorkloadError};
 use crate::node::{Map, Node, Value};
 use crate::scalar;
 
-/// Deepest nesting taken.
+/// Deepest nesting accepted.
 const DEPTH_LIMIT: usize = 100;
-/// Most nodes taken, those of expanded aliases included.
+/// Most nodes accepted, including those of expanded aliases.
 const NODE_LIMIT: usize = 1_000_000;
 
 /// Reads one document whose root is a mapping. `origin` is the file's name in messages.
 ///
 /// # Errors
-/// Syntax errors, a key that stands twice, a second document, a root that is no mapping.
+/// Syntax errors, a duplicate key, a second document, a root that is not a mapping.
 pub fn parse_yaml(origin: &str, text: &str) -> Result<Node, WorkloadError> {
     let mut builder = Builder::new(origin);
     for item in Parser::new_from_str(text) {
@@ -159,7 +159,7 @@ impl<'a> Builder<'a> {
         self.finish(Node::at(value, open.line), open.anchor)
     }
 
-    /// Fills keys that are absent from the mappings that `<<` named, the first of them first.
+    /// Fills absent keys from the mappings that `<<` names; the first mapping wins.
     fn merge(&self, map: &mut Map, merged: Vec<Node>) -> Result<(), WorkloadError> {
         for node in merged {
             let line = node.line;
@@ -183,7 +183,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Puts a finished node where it belongs.
+    /// Adds a finished node to the innermost open container.
     fn finish(&mut self, mut node: Node, anchor: usize) -> Result<(), WorkloadError> {
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
@@ -216,7 +216,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// How much a node weighs against the limits.
+/// What a node counts toward the limits.
 struct Extent {
     nodes: usize,
     depth: usize,
@@ -236,7 +236,7 @@ impl Extent {
     }
 }
 
-/// A line number as the messages hold it.
+/// A line number in the type that places use.
 fn line_number(line: usize) -> u32 {
     u32::try_from(line).unwrap_or(u32::MAX)
 }
@@ -296,12 +296,12 @@ mod tests {
     fn what_is_no_workload_file_is_refused_with_its_line() {
         refused(
             "a: 1\nb: 2\na: 3\n",
-            "w.yaml:3: key `a` stands twice in one mapping, first at line 1",
+            "w.yaml:3: duplicate key `a`, first used on line 1",
         );
         refused("a: 1\n---\nb: 2\n", "w.yaml:2: expected one YAML document, found a second");
-        refused("- 1\n", "w.yaml:1: a workload is a mapping of sections, found a list");
-        refused("", "w.yaml:1: a workload is a mapping of sections, found null");
-        refused("word\n", "w.yaml:1: a workload is a mapping of sections, found \"word\"");
+        refused("- 1\n", "w.yaml:1: expected a mapping of sections, found a list");
+        refused("", "w.yaml:1: expected a mapping of sections, found null");
+        refused("word\n", "w.yaml:1: expected a mapping of sections, found \"word\"");
         refused("? [1]\n: 2\n", "w.yaml:1: a key must be plain text, found a list");
         refused(
             "a: 1\nb: {<<: 3}\n",
@@ -333,6 +333,6 @@ mod tests {
 
     #[test]
     fn an_alias_inside_its_own_anchor_is_refused() {
-        refused("a: &x\n  b: *x\n", "w.yaml:2: an alias stands inside its own anchor");
+        refused("a: &x\n  b: *x\n", "w.yaml:2: alias refers to a value that contains it");
     }
 }

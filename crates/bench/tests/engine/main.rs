@@ -319,7 +319,7 @@ fn q26_as_dlio_the_throughput_of_two_steps_is_zero() {
 }
 
 #[test]
-fn q41_an_epoch_checkpoint_is_labelled_with_the_step_it_follows() {
+fn q41_an_epoch_checkpoint_is_labeled_with_the_step_it_follows() {
     let saved = |semantics| {
         let mut scenario = Scenario { semantics, ..Scenario::new(3) };
         scenario.workload.workflow.checkpoint = true;

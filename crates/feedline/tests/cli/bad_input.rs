@@ -31,7 +31,7 @@ fn a_missing_workload_file_is_named() {
     Bed::new().refuses(
         &["nothere.yaml"],
         "error: nothere.yaml: no such workload file\n\
-         hint: `feedline workloads` lists the shipped workloads\n",
+         hint: `feedline workloads` lists the built-in workloads\n",
     );
 }
 
@@ -212,7 +212,7 @@ fn more_ranks_than_samples_are_refused() {
             "-n",
             "9",
         ],
-        "error: training has 8 samples, but one step of 9 ranks with `reader.batch_size` 1 takes 9\n\
+        "error: training has 8 samples, but one step of 9 ranks with a `reader.batch_size` of 1 needs 9\n\
          hint: use at most 8 ranks, or raise `dataset.num_files_train`\n",
     );
 }
@@ -311,8 +311,8 @@ fn a_data_folder_that_is_a_file_is_named() {
 
 #[test]
 fn two_workloads_are_one_too_many() {
-    let hint = "hint: name one; overrides have the form key=value\n";
-    let error = "error: two workloads were named: small.yaml and unet3d_h100\n";
+    let hint = "hint: give one; overrides have the form KEY=VALUE\n";
+    let error = "error: two workloads given: small.yaml and unet3d_h100\n";
     refused(&["unet3d_h100"], &format!("{error}{hint}"));
     refused(&["workload=unet3d_h100"], &format!("{error}{hint}"));
 }
@@ -321,7 +321,7 @@ fn two_workloads_are_one_too_many() {
 fn overrides_alone_name_no_workload() {
     Bed::new().refuses(
         &["++workload.train.epochs=2"],
-        "error: no workload was named\nhint: feedline run NAME, or workload=NAME\n",
+        "error: no workload given\nhint: feedline run NAME; `feedline workloads` lists the names\n",
     );
 }
 
@@ -388,7 +388,7 @@ fn files_that_are_no_workload_are_refused() {
     bed.write("empty.yaml", "");
     bed.write("binary.yaml", b"\x7fELF\x02\x01\x01\xff\xfe");
     bed.write("text.yaml", "hello\n");
-    let not_a_map = "a workload is a mapping of sections, found";
+    let not_a_map = "expected a mapping of sections, found";
     for (file, message) in [
         (
             "tab.yaml",

@@ -91,8 +91,7 @@ fn ways_that_exclude_each_other_are_refused_before_anything_is_written() {
     assert_eq!(ran.code, Some(2));
     assert_eq!(
         ran.stderr,
-        "error: `reader.read_model: deep` cannot go with `dataset.format: tfrecord`: records are \
-         found by reading the file from its front\nhint: use `reader.read_model=framework`\n"
+        "error: `reader.read_model: deep` cannot be combined with `dataset.format: tfrecord`: records can only be found by reading the file from the start\nhint: use `reader.read_model=framework`\n"
     );
     let ran = bed.run(&["w.yaml", "--generate", "--set", "dataset.compression=bz2"]);
     assert_eq!(ran.code, Some(2));

@@ -261,7 +261,7 @@ fn what_is_wrong_with_a_command_line_is_said_once() {
     );
     check(
         &["verify", "data"],
-        "error: only `feedline run` works in several processes, and 3 were started",
+        "error: only `feedline run` can run in several processes, but 3 were started",
     );
 }
 

@@ -273,7 +273,7 @@ fn what_is_wrong_with_a_place_is_said_in_words() {
         here,
         right,
         &["--data", "s3://bucket/x", "--set", "reader.odirect=true"],
-        "error: `reader.odirect: true` cannot go with `a data set at s3://bucket/x`: an object store is asked over the network, not through the file system",
+        "error: `reader.odirect: true` cannot be combined with `a data set at s3://bucket/x`: an object store is accessed over the network, not through the file system",
     );
 }
 

@@ -160,11 +160,11 @@ fn what_does_not_fit_is_named() {
     );
     refused(
         &["llama_8b_zero3", "--set", "model.parallelism.pipeline=2"],
-        "error: ZeRO stage 3 excludes pipeline parallelism, found 2 stages\n",
+        "error: ZeRO stage 3 cannot be combined with pipeline parallelism, found 2 stages\n",
     );
     refused(
         &["llama_8b_zero3", "--set", "checkpoint.mode=subset"],
-        "error: checkpoint mode `subset` needs `model.parallelism.data`\n",
+        "error: checkpoint mode `subset` requires `model.parallelism.data`\n",
     );
     refused(
         &["llama_7b", "--set", "model.num_layers=-1"],
@@ -198,8 +198,7 @@ fn a_key_without_effect_is_a_warning() {
     let ran = planned(&bed, &["llama_7b", "--set", "checkpoint.type=all_ranks"]);
     assert_eq!(
         ran.stderr,
-        "warning: command line: `checkpoint.type` has no effect: the writers follow from \
-         `model.parallelism`\n"
+        "warning: command line: `checkpoint.type` has no effect: `model.parallelism` determines the writers\n"
     );
     assert_eq!(ran.code, Some(0));
 }

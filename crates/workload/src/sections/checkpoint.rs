@@ -7,55 +7,54 @@ use crate::keyword::keyword_enum;
 pub struct Checkpoint {
     /// Folder of the checkpoints, without trailing slashes.
     pub checkpoint_folder: String,
-    /// First epoch that is followed by a checkpoint.
+    /// First epoch after which to checkpoint.
     pub checkpoint_after_epoch: u32,
-    /// Epochs from one checkpoint to the next.
+    /// Epochs between checkpoints.
     pub epochs_between_checkpoints: u32,
-    /// Steps from one checkpoint to the next. None: by epochs. Zero: never.
+    /// Steps between checkpoints; none means by epochs, zero means never.
     pub steps_between_checkpoints: Option<u64>,
-    /// Whether all ranks of the model take part or a first few of them.
+    /// Whether all ranks of the model take part, or only the first ones.
     pub mode: CheckpointMode,
-    /// Python class of a plugin mechanism.
+    /// Python class of a checkpoint plugin.
     pub checkpoint_mechanism_classname: Option<String>,
-    /// Whether a checkpoint is on stable storage before its time is taken.
+    /// Whether the measured time includes flushing to stable storage.
     pub fsync: bool,
     /// Whether a rank reads back the state that another node wrote.
     pub recovery_rank_shift: bool,
-    /// Whether ranks wait for each other inside the timed interval, when only checkpointing.
+    /// Whether the measured time includes waiting for other ranks, when only checkpointing.
     pub rank_sync: bool,
-    /// Seconds waited before each save and load when only checkpointing; none when not given or
-    /// negative (DLIO then waits for the absolute value, 1 s by default).
+    /// Seconds to wait before each save and load when only checkpointing; none if not set or negative
+    /// (DLIO then waits for the absolute value, 1 s by default).
     pub time_between_checkpoints: Option<f64>,
-    /// Checkpoints written when only checkpointing.
+    /// Checkpoints to write when only checkpointing.
     pub num_checkpoints_write: Option<u64>,
-    /// Checkpoints read when only checkpointing.
+    /// Checkpoints to read when only checkpointing.
     pub num_checkpoints_read: Option<u64>,
-    /// Random tensors instead of ones.
+    /// Whether tensors hold random values instead of ones.
     pub randomize_tensor: bool,
-    /// Merging of equal memory pages while many ranks share a node; none leaves it off.
+    /// Settings for merging equal memory pages (KSM); not emulated.
     pub ksm: Option<Ksm>,
     /// Format of the files.
     pub container: CheckpointContainer,
-    /// Whether the content of what is read back is checked.
+    /// Whether to check the content of tensors that are read back.
     pub verify: bool,
-    /// Checkpoints that stay; older ones are removed. None: all of them.
+    /// Number of checkpoints to keep; none means all.
     pub keep_last: Option<u64>,
-    /// Whether training waits for a save.
+    /// Whether training waits for a save to complete.
     pub save_mode: SaveMode,
-    /// Saves of a rank that may be under way together while it trains.
+    /// Most saves in flight per rank with [`SaveMode::Async`].
     pub saves_in_flight: u32,
-    /// Share of the training time that saving may cost, from which the steps between checkpoints
-    /// follow.
+    /// Fraction of the training time that saving may cost; determines the steps between checkpoints.
     pub overhead_budget: Option<f64>,
-    /// Writers or readers of a rank at a time.
+    /// Concurrent writers or readers per rank.
     pub streams: u32,
-    /// Bytes of one write or read, a multiple of 4096.
+    /// Bytes per write or read, a multiple of 4096.
     pub chunk_size: u64,
-    /// Bytes that a rank may use for buffers. None: what the way of saving needs.
+    /// Bytes that a rank may use for buffers; none means what the save mode needs.
     pub pool_size: Option<u64>,
     /// Where the bytes of tensors come from.
     pub state: StateSource,
-    /// Whether files are written and read past the page cache.
+    /// Whether to bypass the page cache.
     pub odirect: DirectIo,
 }
 
@@ -96,21 +95,21 @@ keyword_enum! {
     pub enum CheckpointContainer {
         /// What `torch.save` writes.
         Torch = "torch",
-        /// Header and tensors, as Hugging Face keeps them.
+        /// Hugging Face's safetensors: a header and the tensors.
         Safetensors = "safetensors",
         /// PyTorch's distributed checkpoints.
         Dcp = "dcp",
-        /// The tensors' bytes and nothing else.
+        /// Only the bytes of the tensors.
         Raw = "raw",
     }
 }
 
 keyword_enum! {
-    /// Whether training waits for a save.
+    /// Whether training waits for a save to complete.
     pub enum SaveMode {
-        /// It does.
+        /// Training waits until the checkpoint is written.
         Sync = "sync",
-        /// It waits until the state is copied, and goes on while that is written.
+        /// Training continues as soon as the state is copied, while the copy is written.
         Async = "async",
     }
 }
@@ -118,45 +117,45 @@ keyword_enum! {
 keyword_enum! {
     /// Where the bytes of tensors come from.
     pub enum StateSource {
-        /// They are made chunk by chunk as they are written.
+        /// Generated chunk by chunk while writing.
         Generated = "generated",
-        /// They are held in memory, as those of a real job are.
+        /// Held in memory, as in a real job.
         Resident = "resident",
     }
 }
 
 keyword_enum! {
-    /// Whether files are written and read past the page cache.
+    /// Whether to bypass the page cache.
     pub enum DirectIo {
-        /// Where the file system takes it.
+        /// If the file system supports it.
         Auto = "auto",
-        /// Always, or not at all.
+        /// Always; a file system that does not support it is an error.
         On = "true",
-        /// Never.
+        /// Never, even if the file system supports it.
         Off = "false",
     }
 }
 
 keyword_enum! {
-    /// Which ranks of the model exist.
+    /// Which ranks of the model take part.
     #[derive(Default)]
     pub enum CheckpointMode {
-        /// All of them.
+        /// All ranks of the model.
         #[default]
         Default = "default",
-        /// The first few of a larger world given by `model.parallelism.data`.
+        /// The first ranks of a larger job, whose size `model.parallelism.data` sets.
         Subset = "subset",
     }
 }
 
-/// Settings of kernel same-page merging.
+/// Settings of kernel same-page merging (KSM).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ksm {
-    /// Advice value given to the kernel.
+    /// Advice value passed to `madvise`.
     pub madv_mergeable_id: u32,
-    /// Use of memory in percent that starts the wait.
+    /// Memory usage in percent that starts the wait.
     pub high_ram_trigger: f64,
-    /// Use of memory in percent that ends the wait.
+    /// Memory usage in percent that ends the wait.
     pub low_ram_exit: f64,
     /// Longest wait in seconds.
     pub await_time: f64,

@@ -6,41 +6,41 @@ use crate::keyword::keyword_enum;
 /// The files and their samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    /// Format of the files; also their extension.
+    /// Format of the files, and their extension.
     pub format: Format,
     /// Folder of the data set, without trailing slashes.
     pub data_folder: String,
-    /// Files to train on.
+    /// Number of training files.
     pub num_files_train: u64,
-    /// Files to evaluate on.
+    /// Number of evaluation files.
     pub num_files_eval: u64,
-    /// Samples in one file.
+    /// Samples per file.
     pub num_samples_per_file: u64,
-    /// Mean size of one sample in bytes.
+    /// Mean size of a sample in bytes.
     pub record_length_bytes: f64,
-    /// Spread of the sample size in bytes.
+    /// Standard deviation of the size of a sample in bytes.
     pub record_length_bytes_stdev: f64,
-    /// Size in bytes of the tensor handed to the trainer; 0 means that of the sample.
+    /// Size in bytes of the tensor passed to the trainer; 0 means that of the sample.
     pub record_length_bytes_resize: f64,
     /// Explicit shape of a sample; empty means a square of `record_length_bytes`.
     pub record_dims: Vec<u64>,
-    /// Element type of a sample by its full NumPy name.
+    /// Element type of a sample, as its full NumPy name.
     pub record_element_type: String,
-    /// Sub-folders of the training files; 0 and 1 mean none.
+    /// Number of subfolders for training files; 0 and 1 mean none.
     pub num_subfolders_train: u64,
-    /// Sub-folders of the evaluation files; 0 and 1 mean none.
+    /// Number of subfolders for evaluation files; 0 and 1 mean none.
     pub num_subfolders_eval: u64,
-    /// Beginning of every file name.
+    /// Prefix of every file name.
     pub file_prefix: String,
     /// Compression inside the files.
     pub compression: Compression,
-    /// Level of `gzip` compression, 0 to 9.
+    /// Compression level of gzip and zip, 0 to 9.
     pub compression_level: u32,
-    /// Whether the data set stays after the run.
+    /// Whether to keep the data set after the run.
     pub keep_files: bool,
-    /// Whether names and number of the files are trusted instead of looked for.
+    /// Whether to trust the names and the number of files instead of listing them.
     pub skip_listing: bool,
-    /// Bytes the indexed-binary writer holds in memory.
+    /// Bytes that DLIO's writer of indexed_binary holds in memory; not emulated.
     pub generation_buffer_size: u64,
     /// Layout of HDF5 files.
     pub hdf5: Hdf5,
@@ -82,11 +82,11 @@ impl Dataset {
 /// Layout of HDF5 files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hdf5 {
-    /// Datasets one record is split into.
+    /// Number of datasets that a record is split into.
     pub num_dset_per_record: u64,
-    /// Shape of a chunk with the sample axis; empty means contiguous.
+    /// Shape of a chunk, including the sample axis; empty means contiguous.
     pub chunk_dims: Vec<u64>,
-    /// Largest shape without the sample axis; empty means fixed.
+    /// Maximum shape, without the sample axis; empty means fixed.
     pub max_shape: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Section `model`: what a checkpoint holds.
+//! Section `model`: the state that a checkpoint holds.
 
 use crate::keyword::keyword_enum;
 
@@ -7,21 +7,21 @@ use crate::keyword::keyword_enum;
 pub struct Model {
     /// Name of the model; part of the default run directory.
     pub name: String,
-    /// Kind of the model; only `transformer` has a meaning.
+    /// Type of the model; only `transformer` has a meaning.
     pub r#type: Option<String>,
-    /// Size of the opaque model blob of a model that is not a transformer.
+    /// Size in bytes of the opaque blob of a model that is not a transformer.
     pub model_size_bytes: u64,
     /// Element type of the model's tensors.
     pub model_datatype: Datatype,
     /// Element type of the optimizer's tensors.
     pub optimizer_datatype: Datatype,
-    /// Lengths in bytes of explicit optimizer tensors.
+    /// Sizes in bytes of explicit optimizer tensors.
     pub optimization_groups: Vec<u64>,
     /// Number of layers; none means that there is no layer state.
     pub num_layers: Option<u64>,
-    /// Lengths in bytes of the explicit tensors of one layer.
+    /// Sizes in bytes of the explicit tensors of one layer.
     pub layer_parameters: Vec<u64>,
-    /// How the model is spread over the ranks.
+    /// How the model is distributed over the ranks.
     pub parallelism: Parallelism,
     /// Shape of a transformer.
     pub transformer: Transformer,
@@ -60,7 +60,7 @@ keyword_enum! {
         Uint8 = "uint8",
         /// IEEE half precision.
         Fp16 = "fp16",
-        /// Brain float.
+        /// Brain floating point.
         Bf16 = "bf16",
         /// Single precision.
         Fp32 = "fp32",
@@ -81,14 +81,14 @@ impl Datatype {
     }
 }
 
-/// How the model is spread over the ranks.
+/// How the model is distributed over the ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parallelism {
     /// Ranks that share one layer.
     pub tensor: u32,
-    /// Stages the layers are cut into.
+    /// Pipeline stages that the layers are split into.
     pub pipeline: u32,
-    /// Copies of the model; none means that it follows from the number of ranks.
+    /// Copies of the model; none means as many as the ranks allow.
     pub data: Option<u32>,
     /// ZeRO stage, 0 to 3.
     pub zero_stage: u8,
@@ -103,15 +103,15 @@ impl Default for Parallelism {
 /// Shape of a transformer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transformer {
-    /// Entries of the vocabulary.
+    /// Size of the vocabulary.
     pub vocab_size: u64,
-    /// Width of the model.
+    /// Hidden size of the model.
     pub hidden_size: u64,
-    /// Width of the feed-forward block.
+    /// Hidden size of the feed-forward block.
     pub ffn_hidden_size: u64,
-    /// Attention heads.
+    /// Number of attention heads.
     pub num_attention_heads: u64,
-    /// Heads of keys and values.
+    /// Number of key and value heads.
     pub num_kv_heads: u64,
 }
 

@@ -8,73 +8,73 @@ use crate::keyword::keyword_enum;
 /// How samples are read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reader {
-    /// The emulated loader; that of the framework when the file names none.
+    /// The emulated loader; by default that of the framework.
     pub data_loader: DataLoader,
     /// Python class of a plugin loader.
     pub data_loader_classname: Option<String>,
     /// Python class of a plugin reader.
     pub reader_classname: Option<String>,
-    /// How samples are handed to ranks; see [`Reader::sampler`].
+    /// How samples are distributed to ranks; see [`Reader::sampler`].
     pub data_loader_sampler: Option<Sampler>,
-    /// Samples of one training batch of one rank.
+    /// Samples per training batch and rank.
     pub batch_size: u64,
-    /// Samples of one evaluation batch of one rank.
+    /// Samples per evaluation batch and rank.
     pub batch_size_eval: u64,
-    /// Reader workers of one rank; 0 reads in the training thread.
+    /// Reader workers per rank; 0 reads in the training thread.
     pub read_threads: u32,
-    /// Threads that parse TFRecords.
+    /// Batches of streamed formats that are preprocessed in parallel.
     pub computation_threads: u32,
-    /// Batches read ahead.
+    /// Batches to read ahead.
     pub prefetch_size: u32,
-    /// Order of the files.
+    /// How the order of files is shuffled.
     pub file_shuffle: Shuffle,
-    /// Order of the samples.
+    /// How the order of samples is shuffled.
     pub sample_shuffle: Shuffle,
     /// Samples in the shuffle buffer of tf.data and DALI.
     pub shuffle_size: u64,
-    /// Whether a sample is read when needed or all at the start.
+    /// Whether files are opened for every sample or kept.
     pub read_type: ReadType,
-    /// Bytes of one read call of the native and deep models, and of TensorFlow's record reader; none
-    /// means the usual size.
+    /// Bytes per read call of the native and deep models, and of TensorFlow's record reader; none means
+    /// their default.
     pub transfer_size: Option<u64>,
-    /// Emulated work on one sample.
+    /// Emulated preprocessing time per sample.
     pub preprocess_time: TimeSpec,
-    /// Whether torch would copy a batch into pinned memory.
+    /// Whether PyTorch would copy batches into pinned memory; not emulated.
     pub pin_memory: bool,
-    /// How torch would start its workers.
+    /// How PyTorch would start its workers.
     pub multiprocessing_context: MultiprocessingContext,
-    /// Whether torch's workers live as long as the run; torch's default, or DLIO's, if not said.
+    /// Whether PyTorch's workers live for the whole run; none means the default of PyTorch or DLIO.
     pub persistent_workers: Option<bool>,
-    /// Read past the page cache.
+    /// Whether to bypass the page cache.
     pub odirect: bool,
-    /// Keep native DALI from mapping its files.
+    /// Whether to keep native DALI from memory-mapping its files.
     pub dont_use_mmap: bool,
-    /// Shape of the tensor handed to the trainer; empty means as read or resized.
+    /// Shape of the tensor passed to the trainer; empty means as read or resized.
     pub transformed_record_dims: Vec<u64>,
-    /// Element type of that tensor by its full NumPy name.
+    /// Element type of that tensor, as its full NumPy name.
     pub transformed_record_element_type: String,
-    /// The order that samples are really read in.
+    /// The order in which samples are read.
     pub sample_order: SampleOrder,
-    /// How that order is dealt to ranks.
+    /// How that order is distributed to ranks.
     pub sharding: Sharding,
-    /// Whether the loader leaves out samples that do not fill a batch; none means as the framework.
+    /// Whether the loader drops samples that do not fill a batch; none means like the framework.
     pub drop_last: Option<bool>,
-    /// Whether the sampler leaves out samples that cannot be dealt to all ranks; none means as the
-    /// framework.
+    /// Whether the sampler drops samples that cannot be distributed evenly to all ranks; none means like
+    /// the framework.
     pub sampler_drop_last: Option<bool>,
-    /// What a reader does for a sample, as asked for; see [`Workload::read_model`].
+    /// How a reader reads a sample, as set; see [`Workload::read_model`].
     ///
     /// [`Workload::read_model`]: crate::Workload::read_model
     pub read_model: ReadModel,
-    /// The Python whose buffered files the framework's readers sit on.
+    /// The Python version whose buffered files the framework's readers use.
     pub python: PythonVersion,
-    /// Whether what the framework itself costs is burnt.
+    /// Whether readers burn the CPU time that the framework itself costs.
     pub interpreter: Interpreter,
-    /// Reads of one reader under way together in the deep model.
+    /// Reads in flight per reader in the deep model.
     pub queue_depth: u32,
-    /// The system calls that bytes are read with.
+    /// The system calls for reading.
     pub io_engine: IoEngine,
-    /// Files that a reader keeps open with `read_type: memory`.
+    /// Files that each reader keeps open with `read_type: memory`.
     pub kept_files: u32,
 }
 
@@ -118,7 +118,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// The sampler in force: the one given, else that of the loader.
+    /// The sampler in effect: the one set, or that of the loader.
     pub fn sampler(&self) -> Sampler {
         self.data_loader_sampler.unwrap_or_else(|| self.data_loader.default_sampler())
     }
@@ -130,7 +130,7 @@ impl Reader {
             IoEngine::Sync | IoEngine::IoUring => false,
             IoEngine::Auto => {
                 let dali = self.data_loader == DataLoader::NativeDali && !self.dont_use_mmap;
-                // The library maps its files, unless other reads than its own are asked for.
+                // The library maps its files, unless the settings require other reads.
                 let library = matches!(self.read_model, ReadModel::Auto | ReadModel::Framework);
                 let safetensors = format == Format::Safetensors && library && !self.odirect;
                 format == Format::MmapIndexedBinary || safetensors || dali
@@ -144,23 +144,23 @@ keyword_enum! {
     pub enum DataLoader {
         /// tf.data.
         Tensorflow = "tensorflow",
-        /// torch's DataLoader.
+        /// PyTorch's `DataLoader`.
         Pytorch = "pytorch",
         /// DALI with an external source.
         Dali = "dali",
         /// DALI with its own readers.
         NativeDali = "native_dali",
-        /// No reading: batches out of nothing.
+        /// Delivers batches without reading anything.
         Synthetic = "synthetic",
-        /// A plugin class.
+        /// A Python plugin class.
         Custom = "custom",
-        /// No loader.
+        /// DLIO's word for no loader.
         None = "none",
     }
 }
 
 impl DataLoader {
-    /// The loader of a framework, for a file that names none.
+    /// The default loader of a framework.
     pub const fn of_framework(framework: Framework) -> Self {
         match framework {
             Framework::Tensorflow => Self::Tensorflow,
@@ -168,7 +168,7 @@ impl DataLoader {
         }
     }
 
-    /// The sampler that goes with the loader.
+    /// The default sampler of the loader.
     pub const fn default_sampler(self) -> Sampler {
         match self {
             Self::Tensorflow => Sampler::Iterative,
@@ -178,13 +178,13 @@ impl DataLoader {
 }
 
 keyword_enum! {
-    /// How samples are handed to ranks.
+    /// How samples are distributed to ranks.
     pub enum Sampler {
-        /// Each worker walks through its own files.
+        /// Each worker iterates over its own files.
         Iterative = "iterative",
         /// Each rank takes its share of sample indices.
         Index = "index",
-        /// No sampler.
+        /// DLIO's word for no sampler.
         None = "none",
     }
 }
@@ -193,46 +193,46 @@ keyword_enum! {
     /// Whether and how an order is shuffled.
     #[derive(Default)]
     pub enum Shuffle {
-        /// As it stands.
+        /// Not shuffled.
         #[default]
         Off = "off",
-        /// By the seed, the same in every run.
+        /// Shuffled by the seed, the same in every run.
         Seed = "seed",
-        /// Anew in every run.
+        /// Shuffled differently in every run.
         Random = "random",
     }
 }
 
 keyword_enum! {
-    /// When a sample is read.
+    /// Whether readers keep what they read.
     #[derive(Default)]
     pub enum ReadType {
-        /// Each time it is needed.
+        /// The file is opened each time a sample is needed.
         #[default]
         OnDemand = "on_demand",
-        /// Once, and then kept.
+        /// Files stay open, or decoded in memory.
         Memory = "memory",
     }
 }
 
 keyword_enum! {
-    /// What a reader does for a sample. A key of Feedline's own.
+    /// How a reader reads a sample. Specific to Feedline.
     #[derive(Default)]
     pub enum ReadModel {
-        /// As the framework, unless reads are asked for that its readers cannot make.
+        /// Like the framework, unless other settings require reads that its readers cannot make.
         #[default]
         Auto = "auto",
-        /// The calls of the framework's reader, one sample after the other, decoding included.
+        /// Makes the calls of the framework's reader, one sample at a time, with decoding.
         Framework = "framework",
-        /// Few large reads, one sample after the other, decoding included.
+        /// Makes few large reads, one sample at a time, with decoding.
         Native = "native",
-        /// Many reads under way together, nothing decoded.
+        /// Keeps many reads in flight, without decoding.
         Deep = "deep",
     }
 }
 
 keyword_enum! {
-    /// A Python, by how large it makes the buffer of a file. A key of Feedline's own.
+    /// A range of Python versions with the same size of file buffers. Specific to Feedline.
     #[derive(Default)]
     pub enum PythonVersion {
         /// CPython 3.9 to 3.13: the file system's preferred size (`st_blksize`).
@@ -244,8 +244,8 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// Whether what the framework itself costs (interpreter, hand-over, workers' start) is burnt. A
-    /// key of Feedline's own.
+    /// Whether readers burn the CPU time that the framework itself costs (interpreter, passing batches,
+    /// starting workers). Specific to Feedline.
     #[derive(Default)]
     pub enum Interpreter {
         /// If this machine has a calibration that covers the format.
@@ -259,10 +259,10 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// The system calls that bytes are read with. A key of Feedline's own.
+    /// The system calls for reading. Specific to Feedline.
     #[derive(Default)]
     pub enum IoEngine {
-        /// A memory map where the framework's reader has one, `pread` elsewhere.
+        /// A memory map where the framework's reader uses one, otherwise `pread`.
         #[default]
         Auto = "auto",
         /// `pread`.
@@ -275,53 +275,53 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// How torch would start its workers.
+    /// How PyTorch would start its workers.
     #[derive(Default)]
     pub enum MultiprocessingContext {
-        /// By fork.
+        /// With `fork`: cheap, and inherits memory.
         #[default]
         Fork = "fork",
-        /// As a new process.
+        /// With a new interpreter per worker.
         Spawn = "spawn",
-        /// From a server process.
+        /// With a server process that forks; costs as much as `spawn`.
         Forkserver = "forkserver",
     }
 }
 
 keyword_enum! {
-    /// The order that samples are really read in. A key of Feedline's own.
+    /// The order in which samples are read. Specific to Feedline.
     #[derive(Default)]
     pub enum SampleOrder {
-        /// As the shuffle keys say.
+        /// As set by the shuffle keys.
         #[default]
         Auto = "auto",
-        /// A true permutation in every epoch.
+        /// A random permutation of all samples in every epoch.
         Permuted = "permuted",
-        /// Sorted, whatever the shuffle keys say.
+        /// In index order, regardless of the shuffle keys.
         Sequential = "sequential",
-        /// What DLIO really does with the shuffle keys.
+        /// What DLIO does with the shuffle keys in practice: sequential order.
         Dlio = "dlio",
     }
 }
 
 keyword_enum! {
-    /// How the samples of an epoch are dealt to ranks. A key of Feedline's own.
+    /// How the samples of an epoch are distributed to ranks. Specific to Feedline.
     #[derive(Default)]
     pub enum Sharding {
-        /// As the emulated loader deals.
+        /// Like the emulated loader.
         #[default]
         Auto = "auto",
-        /// In turn, as PyTorch's `DistributedSampler` does.
+        /// In turn, like PyTorch's `DistributedSampler`.
         Strided = "strided",
-        /// A block of the order for each rank.
+        /// One contiguous block per rank.
         Blocked = "blocked",
-        /// Files in turn, as tf.data's `Dataset.shard` and WebDataset's `split_by_node` do.
+        /// Files in turn, like tf.data's `Dataset.shard` and WebDataset's `split_by_node`.
         Files = "files",
-        /// Every rank reads all files and takes every R-th record.
+        /// Each of R ranks reads all files and takes every R-th record.
         Records = "records",
-        /// Blocks of whole steps, as DLIO's main branch deals.
+        /// Blocks of whole steps, like DLIO's main branch.
         Dlio = "dlio",
-        /// As DLIO 2.0.0 deals, which shuffles inside the blocks of ranks.
+        /// Like DLIO 2.0.0, which shuffles inside the block of each rank.
         Dlio200 = "dlio_2.0.0",
     }
 }

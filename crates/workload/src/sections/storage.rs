@@ -1,16 +1,16 @@
-//! Section `storage`: where the bytes live.
+//! Section `storage`: where data is stored.
 
 use crate::keyword::keyword_enum;
 use crate::node::{Map, Value};
 
-/// Where the bytes live.
+/// Where data is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Storage {
-    /// Kind of store.
+    /// Type of storage.
     pub storage_type: StorageType,
-    /// Local: the folder before every data path. Object store: the bucket.
+    /// The folder or URL that data paths are relative to; the bucket with [`StorageType::S3`].
     pub storage_root: String,
-    /// Options of an object store; empty when not given.
+    /// Options of an object store, by name.
     pub storage_options: Map,
 }
 
@@ -25,7 +25,7 @@ impl Default for Storage {
 }
 
 impl Storage {
-    /// An option as text; numbers and truth values are spelt out, null and absent are none.
+    /// An option as text; numbers and booleans are converted, null and absent are none.
     pub fn option_text(&self, key: &str) -> Option<String> {
         match &self.storage_options.get(key)?.value {
             Value::Null | Value::List(_) | Value::Map(_) => None,
@@ -36,7 +36,7 @@ impl Storage {
         }
     }
 
-    /// An option as a truth value: `true` and `"true"`, in any case, mean the same.
+    /// An option as a boolean; accepts `true` and the text `"true"`, ignoring case.
     pub fn option_bool(&self, key: &str) -> Option<bool> {
         match self.option_text(key)?.to_ascii_lowercase().as_str() {
             "true" => Some(true),
@@ -52,7 +52,7 @@ impl Storage {
 }
 
 keyword_enum! {
-    /// Kind of store. `parallel_fs` is read as `local_fs`: both are paths to the benchmark.
+    /// Type of storage. `parallel_fs` means `local_fs`: both are paths.
     #[derive(Default)]
     pub enum StorageType {
         /// A mounted file system, parallel or not.

@@ -1,8 +1,8 @@
-//! How long an emulated piece of work takes.
+//! The duration of emulated work.
 
-/// A duration in seconds, fixed or drawn anew for each piece of work.
+/// A duration in seconds: fixed, or drawn from a distribution for each piece of work.
 ///
-/// A draw may be negative for some distributions; its absolute value is what is waited for.
+/// Some distributions can draw negative values; the wait is then the absolute value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TimeSpec {
     /// Always the same.
@@ -19,9 +19,9 @@ pub enum TimeSpec {
     },
     /// Uniform distribution.
     Uniform {
-        /// Least seconds.
+        /// Minimum in seconds.
         min: f64,
-        /// Most seconds.
+        /// Maximum in seconds.
         max: f64,
     },
     /// Gamma distribution.
@@ -73,7 +73,7 @@ impl TimeSpec {
         }
     }
 
-    /// Whether nothing is ever waited for.
+    /// Whether every draw is zero.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }

@@ -5,17 +5,17 @@ use super::time::TimeSpec;
 /// Epochs, steps and the emulated computation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Train {
-    /// Passes over the data set.
+    /// Number of passes over the data set.
     pub epochs: u32,
-    /// Most steps of one epoch, as DLIO applies the key in spite of its name.
+    /// Maximum number of steps per epoch, which is how DLIO uses the key despite its name.
     pub total_training_steps: Option<u64>,
-    /// Most steps of the whole run. A key of Feedline's own.
+    /// Maximum number of steps in the whole run. Specific to Feedline.
     pub max_steps: Option<u64>,
-    /// Seed of every shuffle.
+    /// Seed for all shuffling.
     pub seed: u32,
     /// Whether each epoch shuffles differently.
     pub seed_change_epoch: bool,
-    /// Emulated computation of one step.
+    /// Emulated computation time per step.
     pub computation_time: TimeSpec,
 }
 
@@ -35,11 +35,11 @@ impl Default for Train {
 /// When and how long evaluation runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// Emulated computation of one evaluation step.
+    /// Emulated computation time per evaluation step.
     pub eval_time: TimeSpec,
-    /// First epoch that is followed by an evaluation.
+    /// First epoch after which to evaluate.
     pub eval_after_epoch: u32,
-    /// Epochs from one evaluation to the next.
+    /// Epochs between evaluations.
     pub epochs_between_evals: u32,
 }
 

@@ -8,16 +8,16 @@ use super::storage::Storage;
 use super::train::{Evaluation, Train};
 use crate::keyword::keyword_enum;
 
-/// What the user asked for: every key of a workload file, typed, with defaults filled in.
+/// Every key of a workload file, typed, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Workload {
-    /// The framework whose reading and checkpointing is emulated.
+    /// The framework to emulate when reading and checkpointing.
     pub framework: Framework,
     /// Which phases run.
     pub workflow: Workflow,
-    /// What is checkpointed.
+    /// The model whose state is checkpointed.
     pub model: Model,
-    /// Where the bytes live.
+    /// Where data is stored.
     pub storage: Storage,
     /// The files and their samples.
     pub dataset: Dataset,
@@ -31,19 +31,19 @@ pub struct Workload {
     pub checkpoint: Checkpoint,
     /// Where results go and which steps count.
     pub output: Output,
-    /// The target.
+    /// The utilization that a run should reach.
     pub metric: Metric,
-    /// Profilers that run beside the benchmark.
+    /// Profilers that DLIO would run; Feedline runs none.
     pub profiling: Profiling,
 }
 
 impl Workload {
-    /// Whether shuffled samples go through a buffer, behind readers that go on in their order.
+    /// Whether samples are shuffled in a buffer after being read in order.
     pub fn has_shuffle_buffer(&self) -> bool {
         self.dataset.format.is_streamed() || self.reader.data_loader == DataLoader::NativeDali
     }
 
-    /// What a reader does for a sample; never [`ReadModel::Auto`].
+    /// How a reader reads a sample; never [`ReadModel::Auto`].
     pub fn read_model(&self) -> ReadModel {
         match self.reader.read_model {
             ReadModel::Auto if self.beyond_framework().is_some() => ReadModel::Native,
@@ -52,7 +52,7 @@ impl Workload {
         }
     }
 
-    /// A setting that asks for reads which the framework's own readers do not make, if there is one.
+    /// A setting that requires reads which the framework's own readers cannot make, if there is one.
     pub(crate) fn beyond_framework(&self) -> Option<String> {
         let reader = &self.reader;
         let engine = reader.io_engine;
@@ -66,7 +66,7 @@ impl Workload {
         native_dali.then(|| format!("reader.data_loader: {}", reader.data_loader))
     }
 
-    /// Whether the run makes the data set and stops.
+    /// Whether the run only generates the data set.
     pub fn generate_only(&self) -> bool {
         self.workflow.generate_only()
     }
@@ -92,17 +92,17 @@ keyword_enum! {
 /// Which phases of a run are on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workflow {
-    /// Make the data set first.
+    /// Generate the data set first.
     pub generate_data: bool,
     /// Run the training loop.
     pub train: bool,
     /// Evaluate between epochs of training.
     pub evaluation: bool,
-    /// Checkpoint during training, or alone when `train` is off.
+    /// Checkpoint during training, or on its own if `train` is off.
     pub checkpoint: bool,
-    /// Run the profiler of section `profiling`.
+    /// Run the profiler named in `profiling`; not emulated.
     pub profiling: bool,
-    /// The key that `dlio_benchmark_query` asks for.
+    /// The key that `dlio_benchmark_query` prints; not emulated.
     pub query: Option<String>,
 }
 
@@ -120,7 +120,7 @@ impl Default for Workflow {
 }
 
 impl Workflow {
-    /// Whether the run makes the data set and stops.
+    /// Whether the run only generates the data set.
     pub fn generate_only(&self) -> bool {
         self.generate_data && !self.train && !self.checkpoint
     }
@@ -134,9 +134,9 @@ impl Workflow {
 /// Where results go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Folder of every result file; the run directory when not given.
+    /// Folder for all results; none means the run directory.
     pub folder: Option<String>,
-    /// Name of the log file inside that folder.
+    /// Name of the log file in that folder.
     pub log_file: String,
     /// Which steps of a block are left out of the metrics.
     pub metric: OutputMetric,
@@ -163,10 +163,10 @@ impl Default for OutputMetric {
     }
 }
 
-/// The target of a run.
+/// The target that a run should reach.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
-    /// Accelerator utilization to reach, as a fraction.
+    /// Target for accelerator utilization, as a fraction.
     pub au: f64,
 }
 
@@ -192,11 +192,11 @@ keyword_enum! {
     }
 }
 
-/// Profilers that run beside the benchmark.
+/// Profilers that DLIO would run; Feedline runs none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profiling {
-    /// Which profiler.
+    /// The profiler to start.
     pub profiler: Profiler,
-    /// Devices that `iostat` watches; empty means all.
+    /// Devices for `iostat` to watch; empty means all.
     pub iostat_devices: Vec<String>,
 }

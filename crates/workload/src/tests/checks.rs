@@ -43,7 +43,7 @@ fn dimensions_must_fit_the_format() {
         unsound(
             &format!("{BASE}dataset: {{format: {format}, record_dims: [2, 3, 4]}}\n"),
             1,
-            &format!("{format} does not support more than 2 dimensions, but got 3 dimensions"),
+            &format!("format `{format}` supports at most 2 dimensions, found 3 in `dataset.record_dims`"),
             None,
         );
         sound(&format!("{BASE}dataset: {{format: {format}, record_dims: [2, 3]}}\n"), 1);
@@ -81,7 +81,7 @@ fn framework_loader_and_format_must_go_together() {
     unsound(
         "dataset: {format: hdf5_opt}\n",
         1,
-        "format `hdf5_opt` can be neither written nor read",
+        "format `hdf5_opt` can neither be written nor read",
         Some("use `dataset.format=hdf5`"),
     );
     sound("workflow: {train: False, generate_data: True}\nframework: pytorch\n", 1);
@@ -92,7 +92,7 @@ fn plugin_loaders_have_needs() {
     unsound(
         "framework: pytorch\ndataset: {format: npz}\nreader: {data_loader_classname: my.Loader}\n",
         1,
-        "data loader class `my.Loader` needs `reader.data_loader_sampler`",
+        "data loader class `my.Loader` requires `reader.data_loader_sampler`",
         Some("set `reader.data_loader_sampler` to `index` or `iterative`"),
     );
     sound(
@@ -126,7 +126,7 @@ fn every_format_can_be_read_past_the_page_cache_unless_it_is_mapped() {
         ("mmap_indexed_binary", "odirect: True", "dataset.format: mmap_indexed_binary"),
         ("npy", "odirect: True, data_loader: native_dali", "reader.data_loader: native_dali"),
     ] {
-        let message = format!("`reader.odirect: true` cannot go with `{second}`: {reason}");
+        let message = format!("`reader.odirect: true` cannot be combined with `{second}`: {reason}");
         unsound(&reading(format, reader), 1, &message, hint);
     }
     sound(&reading("mmap_indexed_binary", "odirect: True, io_engine: sync"), 1);
@@ -142,78 +142,78 @@ fn ways_of_reading_that_exclude_each_other_are_refused_in_words() {
     check(
         "tfrecord",
         "read_model: deep",
-        "`reader.read_model: deep` cannot go with `dataset.format: tfrecord`",
-        "records are found by reading the file from its front",
+        "`reader.read_model: deep` cannot be combined with `dataset.format: tfrecord`",
+        "records can only be found by reading the file from the start",
         "use `reader.read_model=framework`",
     );
     check(
         "npz",
         "read_model: deep, io_engine: mmap",
-        "`reader.read_model: deep` cannot go with `reader.io_engine: mmap`",
-        "pages of a memory map are read one after the other",
+        "`reader.read_model: deep` cannot be combined with `reader.io_engine: mmap`",
+        "pages of a memory map are read one at a time",
         "use `reader.io_engine=io_uring`",
     );
     check(
         "npz",
         "read_model: deep, read_type: memory",
-        "`reader.read_model: deep` cannot go with `reader.read_type: memory`",
-        "what is kept are decoded samples, and the deep model decodes nothing",
+        "`reader.read_model: deep` cannot be combined with `reader.read_type: memory`",
+        "`memory` keeps decoded samples, but the deep model does not decode",
         "use `reader.read_type=on_demand`",
     );
     check(
         "npz",
         "read_model: deep, data_loader: synthetic",
-        "`reader.read_model: deep` cannot go with `reader.data_loader: synthetic`",
-        "this loader reads nothing",
+        "`reader.read_model: deep` cannot be combined with `reader.data_loader: synthetic`",
+        "the synthetic loader reads nothing",
         "use `reader.read_model=framework`",
     );
     check(
         "webdataset",
         "read_type: memory",
-        "`reader.read_type: memory` cannot go with `dataset.format: webdataset`",
-        "records are passed on as they come, none is kept",
+        "`reader.read_type: memory` cannot be combined with `dataset.format: webdataset`",
+        "records are streamed and not kept",
         "use `reader.read_type=on_demand`",
     );
     check(
         "tfrecord",
         "sample_order: permuted",
-        "`reader.sample_order: permuted` cannot go with `dataset.format: tfrecord`",
-        "records are read in the order of the file",
+        "`reader.sample_order: permuted` cannot be combined with `dataset.format: tfrecord`",
+        "records are read in file order",
         "use `reader.file_shuffle=seed` and `reader.sample_shuffle=seed` (a shuffle buffer)",
     );
     check(
         "tfrecord",
         "data_loader: dali",
-        "`reader.data_loader: dali` cannot go with `dataset.format: tfrecord`",
-        "its callbacks read samples by number, records come in a row",
+        "`reader.data_loader: dali` cannot be combined with `dataset.format: tfrecord`",
+        "its callbacks read samples by index, but records can only be read in sequence",
         "use `reader.data_loader=native_dali`",
     );
     check(
         "npz",
         "data_loader: native_dali",
-        "`reader.data_loader: native_dali` cannot go with `dataset.format: npz`",
-        "DALI has its own readers for npy, jpeg, png and tfrecord only",
+        "`reader.data_loader: native_dali` cannot be combined with `dataset.format: npz`",
+        "DALI has native readers only for npy, jpeg, png and tfrecord",
         "use `reader.data_loader=dali`",
     );
     check(
         "npz",
         "read_model: deep, data_loader: dali",
-        "`reader.read_model: deep` cannot go with `reader.data_loader: dali`",
-        "its readers take one sample at a time",
+        "`reader.read_model: deep` cannot be combined with `reader.data_loader: dali`",
+        "its readers read one sample at a time",
         "use `reader.read_model=framework`",
     );
     check(
         "webdataset",
         "read_threads: 0, sharding: records",
-        "`reader.read_threads: 0` cannot go with `reader.sharding: records`",
-        "records that are dealt one by one need a reader ahead of the trainer",
+        "`reader.read_threads: 0` cannot be combined with `reader.sharding: records`",
+        "sharding by record needs a reader thread ahead of the trainer",
         "use `reader.read_threads=1`",
     );
     sound(&reading("hdf5", "read_model: deep, io_engine: io_uring, odirect: True"), 1);
     unsound(
         &reading("npz", "read_model: deep, queue_depth: 1024, transfer_size: 8388608"),
         1,
-        "`reader.queue_depth` 1024 reads of 8388608 bytes are more than 4 GiB of memory a reader",
+        "`reader.queue_depth` of 1024 with reads of 8388608 bytes exceeds 4 GiB of memory per reader",
         None,
     );
 }
@@ -222,7 +222,7 @@ fn ways_of_reading_that_exclude_each_other_are_refused_in_words() {
 fn a_transfer_size_must_fit_a_buffer_and_direct_reads() {
     for found in [511, (256 << 20) + 1] {
         let message =
-            format!("`reader.transfer_size` must be from 512 to 268435456, found {found}");
+            format!("`reader.transfer_size` must be between 512 and 268435456 bytes, found {found}");
         unsound(&reading("npz", &format!("transfer_size: {found}")), 1, &message, None);
     }
     unsound(
@@ -278,7 +278,7 @@ fn keys_that_need_another_are_named() {
     check_remarks(
         "framework: pytorch\ndataset: {format: png, num_samples_per_file: 4}\n",
         &[
-            "a png file holds one image: its 4 samples (`dataset.num_samples_per_file`) are the same",
+            "a png file holds one image, so its 4 samples (`dataset.num_samples_per_file`) are identical",
         ],
     );
 }
@@ -299,15 +299,14 @@ fn the_ranks_must_fit_the_model() {
     unsound(
         &llm("model: {num_layers: 8, parallelism: {pipeline: 2, zero_stage: 3}}"),
         2,
-        "ZeRO stage 3 excludes pipeline parallelism, found 2 stages",
+        "ZeRO stage 3 cannot be combined with pipeline parallelism, found 2 stages",
         None,
     );
     unsound(
         &llm("model: {num_layers: 8, parallelism: {data: 2}}"),
         2,
-        "`model.parallelism.data` is 2, but in checkpoint mode `default` it follows from the number \
-         of ranks",
-        Some("delete the key or set `checkpoint.mode=subset`"),
+        "`model.parallelism.data` is 2, but checkpoint mode `default` derives it from the number of ranks",
+        Some("remove the key, or set `checkpoint.mode=subset`"),
     );
     unsound(
         &llm("model: {num_layers: 8, parallelism: {tensor: 4, pipeline: 2}}"),
@@ -323,7 +322,7 @@ fn subset_mode_needs_the_size_of_the_whole() {
     unsound(
         &llm("model: {num_layers: 8}\ncheckpoint: {mode: subset}"),
         2,
-        "checkpoint mode `subset` needs `model.parallelism.data`",
+        "checkpoint mode `subset` requires `model.parallelism.data`",
         None,
     );
     unsound(
@@ -358,7 +357,7 @@ fn checkpoint_counts_and_page_merging() {
     unsound(
         &llm("checkpoint: {ksm: {}}"),
         1,
-        "`checkpoint.ksm` needs `checkpoint.randomize_tensor: false`, found true",
+        "`checkpoint.ksm` requires `checkpoint.randomize_tensor: false`, found true",
         None,
     );
     sound(&llm("checkpoint: {ksm: {}, randomize_tensor: False}"), 1);
@@ -369,7 +368,7 @@ fn a_run_must_have_something_to_do() {
     unsound(
         "workflow: {train: False}\n",
         1,
-        "every phase of `workflow` is off",
+        "nothing to do: every phase of `workflow` is off",
         Some("set `workflow.generate_data=true` or `workflow.train=true`"),
     );
     let mut by_hand = crate::Workload::default();
@@ -386,14 +385,13 @@ fn sharding_goes_with_how_the_format_is_read() {
     unsound(
         "framework: pytorch\ndataset: {format: npz}\nreader: {sharding: files}\n",
         1,
-        "`reader.sharding: files` cannot go with `dataset.format: npz`: samples are dealt one by one",
+        "`reader.sharding: files` cannot be combined with `dataset.format: npz`: this format is sharded by sample",
         Some("use `reader.sharding=auto`"),
     );
     unsound(
         "dataset: {format: tfrecord}\nreader: {sharding: strided}\n",
         1,
-        "`reader.sharding: strided` cannot go with `dataset.format: tfrecord`: records are read in \
-         the order of the file",
+        "`reader.sharding: strided` cannot be combined with `dataset.format: tfrecord`: records are read in file order",
         Some("use `reader.sharding=auto`"),
     );
     for sharding in ["strided", "blocked", "dlio", "dlio_2.0.0"] {
@@ -411,7 +409,7 @@ fn a_name_that_is_not_there_lists_up_to_three() {
         name: "unet3d".to_owned(),
         nearest: crate::presets::nearest("unet3d"),
     };
-    assert_eq!(err.to_string(), "no workload is named `unet3d`");
+    assert_eq!(err.to_string(), "unknown workload `unet3d`");
     assert_eq!(
         err.hint().as_deref(),
         Some("did you mean `unet3d_a100`, `unet3d_h100` or `unet3d_b200`?")

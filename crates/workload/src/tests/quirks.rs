@@ -32,7 +32,7 @@ fn q2_the_real_key_wins_over_the_alias() {
     assert_eq!(workload(yaml).model.model_size_bytes, 2);
     assert_eq!(
         warnings(yaml),
-        ["w.yaml:2: `model.model_size` is ignored: `model.model_size_bytes` is given too"]
+        ["w.yaml:2: `model.model_size` is ignored because `model.model_size_bytes` is also set"]
     );
 }
 
@@ -80,8 +80,7 @@ fn q3_an_override_of_an_unknown_key_names_the_command_line() {
 fn q3_tensors_that_nobody_makes_are_named() {
     assert_eq!(
         warnings("reader: {transformed_record_dims: [7]}\n"),
-        ["w.yaml:1: `reader.transformed_record_dims` has no effect: samples are checked and \
-             dropped once read, no tensor is made of them",]
+        ["w.yaml:1: `reader.transformed_record_dims` has no effect: samples are checked and dropped, not turned into tensors",]
     );
 }
 
@@ -103,19 +102,16 @@ fn q3_a_key_without_effect_says_why() {
         ),
         [
             "w.yaml:1: `workflow.debug` has no effect: DLIO does not read it",
-            "w.yaml:2: `reader.file_access` has no effect: DLIO reads it and never uses it",
-            "w.yaml:3: `dataset.enable_chunking` has no effect: DLIO reads it and never uses it",
-            "w.yaml:3: `dataset.chunk_size` has no effect: DLIO reads it and never uses it",
+            "w.yaml:2: `reader.file_access` has no effect: DLIO parses it and never uses it",
+            "w.yaml:3: `dataset.enable_chunking` has no effect: DLIO parses it and never uses it",
+            "w.yaml:3: `dataset.chunk_size` has no effect: DLIO parses it and never uses it",
             "w.yaml:3: `dataset.record_element_bytes` has no effect: it follows from \
              `dataset.record_element_type`",
-            "w.yaml:3: `dataset.generation_buffer_size` has no effect: files are written piece by \
-             piece, whatever their size",
-            "w.yaml:3: `dataset.listing_validation_interval` has no effect: Feedline lists the \
-             folder and counts the files that are there",
-            "w.yaml:3: `dataset.num_files_generated` has no effect: Feedline lists the folder and \
-             counts the files that are there",
-            "w.yaml:4: `checkpoint.type` has no effect: the writers follow from `model.parallelism`",
-            "w.yaml:4: `checkpoint.model_datatype` has no effect: the key is `model.model_datatype`",
+            "w.yaml:3: `dataset.generation_buffer_size` has no effect: files of any size are written in small pieces",
+            "w.yaml:3: `dataset.listing_validation_interval` has no effect: Feedline lists the folder and counts the files",
+            "w.yaml:3: `dataset.num_files_generated` has no effect: Feedline lists the folder and counts the files",
+            "w.yaml:4: `checkpoint.type` has no effect: `model.parallelism` determines the writers",
+            "w.yaml:4: `checkpoint.model_datatype` has no effect: use `model.model_datatype`",
         ]
     );
 }
@@ -171,7 +167,7 @@ fn q4_data_reader_is_merged_over_reader() {
         warnings(yaml),
         [
             "w.yaml:2: `data_reader` is read as `reader`",
-            "w.yaml:3: `data_reader.batch_size` replaces `reader.batch_size`",
+            "w.yaml:3: `data_reader.batch_size` overrides `reader.batch_size`",
         ]
     );
     assert_eq!(workload("data_reader: {batch_size: 5}\n").reader.batch_size, 5);
@@ -286,7 +282,7 @@ fn q30_settings_that_the_workflow_does_not_reach_are_named() {
 fn q31_a_time_is_checked_before_the_run() {
     refused(
         "train:\n  computation_time: {type: uniform, min: 1}\n",
-        "w.yaml:2: `train.computation_time` of type `uniform` needs `max`",
+        "w.yaml:2: `train.computation_time` has type `uniform`, which requires `max`",
     );
     refused(
         "train: {computation_time: {type: unifrom, min: 1, max: 2}}\n",
@@ -295,11 +291,11 @@ fn q31_a_time_is_checked_before_the_run() {
     );
     refused(
         "reader: {preprocess_time: {type: gamma, shape: 1}}\n",
-        "w.yaml:1: `reader.preprocess_time` of type `gamma` needs `scale`",
+        "w.yaml:1: `reader.preprocess_time` has type `gamma`, which requires `scale`",
     );
     refused(
         "evaluation: {eval_time: {type: poisson}}\n",
-        "w.yaml:1: `evaluation.eval_time` of type `poisson` needs `lam`",
+        "w.yaml:1: `evaluation.eval_time` has type `poisson`, which requires `lam`",
     );
 }
 

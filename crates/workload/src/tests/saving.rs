@@ -105,9 +105,8 @@ fn a_budget_and_steps_exclude_each_other() {
     remarked(&trained("overhead_budget: 0.1"), &[]);
     unsound(
         &trained("overhead_budget: 0.1, steps_between_checkpoints: 5"),
-        "`checkpoint.overhead_budget: 0.1` cannot go with \
-         `checkpoint.steps_between_checkpoints: 5`: the budget chooses the steps",
-        Some("delete one of the two, e.g. `checkpoint.steps_between_checkpoints=-1`"),
+        "`checkpoint.overhead_budget: 0.1` cannot be combined with `checkpoint.steps_between_checkpoints: 5`: the budget determines the steps",
+        Some("remove one of them, e.g. with `checkpoint.steps_between_checkpoints=-1`"),
     );
     remarked(
         &alone("overhead_budget: 0.1"),
@@ -122,7 +121,7 @@ fn what_is_read_must_still_be_there() {
     unsound(
         &alone("num_checkpoints_write: 9, num_checkpoints_read: 4, keep_last: 3"),
         "`checkpoint.num_checkpoints_read` must not exceed `checkpoint.keep_last`, found 4 and 3",
-        Some("use `checkpoint.keep_last=4`, or leave the key out to keep all"),
+        Some("use `checkpoint.keep_last=4`, or remove the key to keep all"),
     );
 }
 
@@ -131,15 +130,13 @@ fn buffers_hold_a_chunk_for_every_stream_and_no_more_than_a_machine_has() {
     remarked(&alone("streams: 2, chunk_size: 8192, pool_size: 16384"), &[]);
     unsound(
         &alone("streams: 2, chunk_size: 8192, pool_size: 16383"),
-        "`checkpoint.pool_size` must hold 2 chunks of 8192 bytes, one a stream: at least 16384, found \
-         16383",
+        "`checkpoint.pool_size` must hold one chunk of 8192 bytes for each of 2 streams: expected at least 16384, found 16383",
         Some("use `checkpoint.pool_size=16384`, or lower `checkpoint.streams`"),
     );
     remarked(&alone("streams: 4, chunk_size: 1073741824"), &[]);
     unsound(
         &alone("streams: 5, chunk_size: 1073741824"),
-        "`checkpoint.streams` 5 of 1073741824 bytes (`checkpoint.chunk_size`) are more than 4 GiB of \
-         memory a rank",
+        "`checkpoint.streams` of 5 with a `checkpoint.chunk_size` of 1073741824 bytes exceeds 4 GiB of memory per rank",
         Some("lower `checkpoint.streams` or `checkpoint.chunk_size`"),
     );
 }
@@ -149,8 +146,7 @@ fn an_object_store_has_no_page_cache_to_go_past() {
     remarked(&alone("checkpoint_folder: 's3://bucket/x'"), &[]);
     unsound(
         &alone("checkpoint_folder: 's3://bucket/x', odirect: True"),
-        "`checkpoint.odirect: true` cannot go with `checkpoints at s3://bucket/x`: an object store is \
-         asked over the network, not through the file system",
+        "`checkpoint.odirect: true` cannot be combined with `checkpoints at s3://bucket/x`: an object store is accessed over the network, not through the file system",
         Some("use `checkpoint.odirect=auto`"),
     );
 }
@@ -160,7 +156,7 @@ fn a_wait_is_one_that_a_clock_can_add_up() {
     remarked(&alone("time_between_checkpoints: 1e6"), &[]);
     unsound(
         &alone("time_between_checkpoints: 1e300"),
-        "`checkpoint.time_between_checkpoints` is 1e300 s, expected at most 1000000 s",
+        "`checkpoint.time_between_checkpoints` expects at most 1000000 s, found 1e300 s",
         None,
     );
 }
@@ -192,7 +188,6 @@ fn page_merging_is_the_only_wish_of_dlio_that_is_not_heard() {
     assert_eq!(warnings(heard), Vec::<String>::new());
     assert_eq!(
         warnings("checkpoint: {ksm: {}}\n"),
-        ["w.yaml:1: `checkpoint.ksm` has no effect: tensors are not held in memory unless \
-          `checkpoint.state` is `resident`, and no page is merged"]
+        ["w.yaml:1: `checkpoint.ksm` has no effect: Feedline does not merge pages, and only holds tensors in memory if `checkpoint.state` is `resident`"]
     );
 }

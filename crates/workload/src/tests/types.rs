@@ -111,7 +111,7 @@ fn numbers_below_the_range_mean_not_given() {
 }
 
 #[test]
-fn values_are_normalised() {
+fn values_are_normalized() {
     let out = workload(
         "dataset: {data_folder: data/x//, record_element_type: float, num_files_train: 1e3}\n\
          reader: {read_type: memory, transformed_record_element_type: half, read_threads: 0}\n\
@@ -141,7 +141,7 @@ fn images_hold_bytes() {
     );
     assert_eq!(
         warnings(yaml),
-        ["w.yaml:1: `dataset.record_element_type` is uint8 for format png, found float32"]
+        ["w.yaml:1: `dataset.record_element_type` is always uint8 for format png, ignoring float32"]
     );
 }
 
@@ -189,7 +189,7 @@ fn the_deviation_key_goes_with_a_mean_only() {
     );
     refused(
         "evaluation: {eval_time_stdev: 2}\n",
-        "w.yaml:1: `evaluation.eval_time` of type `normal` needs `mean`",
+        "w.yaml:1: `evaluation.eval_time` has type `normal`, which requires `mean`",
     );
 }
 
@@ -205,12 +205,12 @@ fn what_is_no_time_is_refused() {
     );
     check("-1", "`train.computation_time` expects a number >= 0, found -1");
     check("{mean: x}", "`train.computation_time.mean` expects a number >= 0, found \"x\"");
-    check("{stdev: 1}", "`train.computation_time` of type `normal` needs `mean`");
-    check("{min: 1, max: 2}", "`train.computation_time` of type `constant` needs `mean`");
-    check("{type: normal, mean: 1}", "`train.computation_time` of type `normal` needs `stdev`");
+    check("{stdev: 1}", "`train.computation_time` has type `normal`, which requires `mean`");
+    check("{min: 1, max: 2}", "`train.computation_time` has type `constant`, which requires `mean`");
+    check("{type: normal, mean: 1}", "`train.computation_time` has type `normal`, which requires `stdev`");
     check(
         "{type: uniform, min: 2, max: 1}",
         "`train.computation_time.max` expects a number >= `min`, found 1",
     );
-    check("{type: exponential}", "`train.computation_time` of type `exponential` needs `scale`");
+    check("{type: exponential}", "`train.computation_time` has type `exponential`, which requires `scale`");
 }
