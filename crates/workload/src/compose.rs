@@ -263,9 +263,6 @@ mod tests {
     fn a_preset_is_named_as_built_in() {
         let source = Source { name: "w", origin: BUILT_IN, text: "a: 1\na: 2\n" };
         let err = compose(source, &[], &|_| String::new()).expect_err("a key is there twice");
-        assert_eq!(
-            err.to_string(),
-            "w (built in):2: duplicate key `a`, first used on line 1"
-        );
+        assert_eq!(err.to_string(), "w (built in):2: duplicate key `a`, first used on line 1");
     }
 }

@@ -145,7 +145,9 @@ pub enum WorkloadError {
     )]
     DimsNotDivisible { first_dim: u64, num_dset_per_record: u64 },
     /// An image with more than two dimensions.
-    #[error("format `{format}` supports at most 2 dimensions, found {dims} in `dataset.record_dims`")]
+    #[error(
+        "format `{format}` supports at most 2 dimensions, found {dims} in `dataset.record_dims`"
+    )]
     ImageDims { format: Format, dims: usize },
     /// An explicit shape together with a standard deviation of sizes.
     #[error(
@@ -246,9 +248,7 @@ pub enum WorkloadError {
     #[error("`dataset.num_files_train` must be greater than 0 to generate or train, found 0")]
     NoTrainingFiles,
     /// More samples than an exact index can number.
-    #[error(
-        "{files} training files with {samples} samples each exceed the limit of 2^53 samples"
-    )]
+    #[error("{files} training files with {samples} samples each exceed the limit of 2^53 samples")]
     TooManySamples { files: u64, samples: u64 },
     /// A sample or a data set beyond the sizes that metrics can add up.
     #[error(

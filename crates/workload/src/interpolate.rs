@@ -215,7 +215,10 @@ mod tests {
             "b: ${env:HOME}\n",
             "w.yaml:1: invalid reference `${env:HOME}` in `b`: the only supported function is `now`",
         );
-        check("b: ${.c}\n", "w.yaml:1: invalid reference `${.c}` in `b`: only absolute paths are supported");
+        check(
+            "b: ${.c}\n",
+            "w.yaml:1: invalid reference `${.c}` in `b`: only absolute paths are supported",
+        );
         check(
             "b: x${c}\nc: [1]\n",
             "w.yaml:1: invalid reference `${c}` in `b`: a list or mapping cannot be inserted into text",

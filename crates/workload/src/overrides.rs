@@ -403,8 +403,7 @@ mod tests {
         check("hydra.run.dir=x", "hydra.run.dir=x");
         assert_eq!(
             Override::parse_friendly("reader.x=[1").map_err(|err| err.to_string()),
-            Err("override `reader.x=[1`, character 12: unclosed list, expected `]`"
-                .to_owned())
+            Err("override `reader.x=[1`, character 12: unclosed list, expected `]`".to_owned())
         );
     }
 

@@ -29,8 +29,7 @@ fn storage_words() -> Vec<&'static str> {
 const DLIO_IGNORES: &str = "DLIO parses it and never uses it";
 const NO_TENSOR: &str = "samples are checked and dropped, not turned into tensors";
 const NO_PROFILER: &str = "Feedline starts no profiler";
-const NO_TENSORS_HELD: &str =
-    "Feedline does not merge pages, and only holds tensors in memory if `checkpoint.state` is `resident`";
+const NO_TENSORS_HELD: &str = "Feedline does not merge pages, and only holds tensors in memory if `checkpoint.state` is `resident`";
 const FEEDLINE_LISTS: &str = "Feedline lists the folder and counts the files";
 
 /// Every key, by section.
@@ -116,7 +115,12 @@ pub(crate) const KEYS: &[Key] = &[
         "Sizes in bytes of the explicit tensors of one layer.",
     ),
     used("model.parallelism.tensor", Whole, "1", "Tensor parallelism: ranks that share one layer."),
-    used("model.parallelism.pipeline", Whole, "1", "Pipeline parallelism: stages that the layers are split into."),
+    used(
+        "model.parallelism.pipeline",
+        Whole,
+        "1",
+        "Pipeline parallelism: stages that the layers are split into.",
+    ),
     used(
         "model.parallelism.data",
         Whole,
@@ -126,7 +130,12 @@ pub(crate) const KEYS: &[Key] = &[
     used("model.parallelism.zero_stage", Whole, "0", "ZeRO stage, 0 to 3."),
     used("model.transformer.vocab_size", Whole, "32000", "Size of the vocabulary."),
     used("model.transformer.hidden_size", Whole, "2048", "Hidden size of the model."),
-    used("model.transformer.ffn_hidden_size", Whole, "8192", "Hidden size of the feed-forward block."),
+    used(
+        "model.transformer.ffn_hidden_size",
+        Whole,
+        "8192",
+        "Hidden size of the feed-forward block.",
+    ),
     used("model.transformer.num_attention_heads", Whole, "32", "Number of attention heads."),
     used("model.transformer.num_kv_heads", Whole, "8", "Number of key and value heads."),
     alias(
@@ -153,8 +162,18 @@ pub(crate) const KEYS: &[Key] = &[
         "Options of an object store; the environment supplies those that are not set.",
     ),
     used("storage.storage_options.access_key_id", Text, "", "Access key ID of the credentials."),
-    used("storage.storage_options.secret_access_key", Text, "", "Secret access key of the credentials."),
-    used("storage.storage_options.session_token", Text, "", "Session token of temporary S3 credentials."),
+    used(
+        "storage.storage_options.secret_access_key",
+        Text,
+        "",
+        "Secret access key of the credentials.",
+    ),
+    used(
+        "storage.storage_options.session_token",
+        Text,
+        "",
+        "Session token of temporary S3 credentials.",
+    ),
     used(
         "storage.storage_options.unsigned",
         Bool,
@@ -200,7 +219,12 @@ pub(crate) const KEYS: &[Key] = &[
     used("dataset.num_files_eval", Whole, "0", "Number of evaluation files."),
     used("dataset.num_samples_per_file", Whole, "1", "Samples per file."),
     used("dataset.record_length_bytes", Number, "65536", "Mean size of a sample in bytes."),
-    used("dataset.record_length_bytes_stdev", Number, "0", "Standard deviation of the size of a sample in bytes."),
+    used(
+        "dataset.record_length_bytes_stdev",
+        Number,
+        "0",
+        "Standard deviation of the size of a sample in bytes.",
+    ),
     used(
         "dataset.record_length_bytes_resize",
         Number,
@@ -275,7 +299,11 @@ pub(crate) const KEYS: &[Key] = &[
         "dataset.hdf5.num_dset_per_record",
         "Flat spelling of DLIO's documentation.",
     ),
-    alias("dataset.chunk_dims", "dataset.hdf5.chunk_dims", "Flat spelling of DLIO's documentation."),
+    alias(
+        "dataset.chunk_dims",
+        "dataset.hdf5.chunk_dims",
+        "Flat spelling of DLIO's documentation.",
+    ),
     alias("dataset.max_shape", "dataset.hdf5.max_shape", "Flat spelling of DLIO's documentation."),
     idle(
         "dataset.enable_chunking",
@@ -482,33 +510,23 @@ pub(crate) const KEYS: &[Key] = &[
         "-1",
         "Maximum number of steps per epoch (not in total, despite its name).",
     ),
-    used("train.max_steps", Whole, "null", "Maximum number of steps in the whole run. Specific to Feedline."),
+    used(
+        "train.max_steps",
+        Whole,
+        "null",
+        "Maximum number of steps in the whole run. Specific to Feedline.",
+    ),
     used("train.seed", Whole, "123", "Seed for all shuffling."),
     used("train.seed_change_epoch", Bool, "true", "Shuffle each epoch differently."),
     used("train.computation_time", Time, "{}", "Emulated computation time per step."),
     used("train.computation_time_stdev", Number, "", "Standard deviation of `computation_time`."),
     used("evaluation.eval_time", Time, "{}", "Emulated computation time per evaluation step."),
     used("evaluation.eval_time_stdev", Number, "", "Standard deviation of `eval_time`."),
-    used(
-        "evaluation.eval_after_epoch",
-        Whole,
-        "1",
-        "First epoch after which to evaluate.",
-    ),
+    used("evaluation.eval_after_epoch", Whole, "1", "First epoch after which to evaluate."),
     used("evaluation.epochs_between_evals", Whole, "1", "Epochs between evaluations."),
     used("checkpoint.checkpoint_folder", Text, "./checkpoints/", "Folder of the checkpoints."),
-    used(
-        "checkpoint.checkpoint_after_epoch",
-        Whole,
-        "1",
-        "First epoch after which to checkpoint.",
-    ),
-    used(
-        "checkpoint.epochs_between_checkpoints",
-        Whole,
-        "1",
-        "Epochs between checkpoints.",
-    ),
+    used("checkpoint.checkpoint_after_epoch", Whole, "1", "First epoch after which to checkpoint."),
+    used("checkpoint.epochs_between_checkpoints", Whole, "1", "Epochs between checkpoints."),
     used(
         "checkpoint.steps_between_checkpoints",
         Whole,
@@ -563,7 +581,12 @@ pub(crate) const KEYS: &[Key] = &[
         "-1",
         "Checkpoints to read in a run that only checkpoints.",
     ),
-    used("checkpoint.randomize_tensor", Bool, "true", "Fill tensors with random values instead of ones."),
+    used(
+        "checkpoint.randomize_tensor",
+        Bool,
+        "true",
+        "Fill tensors with random values instead of ones.",
+    ),
     idle(
         "checkpoint.ksm",
         Map,
@@ -673,17 +696,8 @@ pub(crate) const KEYS: &[Key] = &[
         "Element type of the model's tensors.",
         "use `model.model_datatype`",
     ),
-    alias(
-        "checkpoint.model_size",
-        "model.model_size_bytes",
-        "Misplaced in some older files.",
-    ),
-    used(
-        "output.folder",
-        Text,
-        "null",
-        "Folder for all results. Default: the run directory.",
-    ),
+    alias("checkpoint.model_size", "model.model_size_bytes", "Misplaced in some older files."),
+    used("output.folder", Text, "null", "Folder for all results. Default: the run directory."),
     used("output.log_file", Text, "dlio.log", "Name of the log file."),
     used(
         "output.metric.exclude_start_steps",

@@ -26,7 +26,9 @@ pub(crate) fn parse_value(text: &str) -> Result<Node, ValueError> {
     cursor.skip_blanks();
     match cursor.peek() {
         None => Ok(node),
-        Some(',') => Err(cursor.error("sweeps are not supported; write a list in brackets, `[a,b]`")),
+        Some(',') => {
+            Err(cursor.error("sweeps are not supported; write a list in brackets, `[a,b]`"))
+        }
         Some(c) => Err(cursor.error(&format!("unexpected `{c}` after the value"))),
     }
 }
@@ -193,9 +195,8 @@ impl Cursor {
                     continue;
                 }
                 '(' if !text.is_empty() => {
-                    return Err(
-                        self.error("functions and sweeps are not supported; put the text in quotes")
-                    );
+                    return Err(self
+                        .error("functions and sweeps are not supported; put the text in quotes"));
                 }
                 '(' | ')' | '[' | ']' | '{' | '}' | '\'' | '"' => {
                     return Err(self.error(&format!("`{c}` must be quoted or escaped with `\\`")));

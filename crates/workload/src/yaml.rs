@@ -294,10 +294,7 @@ mod tests {
 
     #[test]
     fn what_is_no_workload_file_is_refused_with_its_line() {
-        refused(
-            "a: 1\nb: 2\na: 3\n",
-            "w.yaml:3: duplicate key `a`, first used on line 1",
-        );
+        refused("a: 1\nb: 2\na: 3\n", "w.yaml:3: duplicate key `a`, first used on line 1");
         refused("a: 1\n---\nb: 2\n", "w.yaml:2: expected one YAML document, found a second");
         refused("- 1\n", "w.yaml:1: expected a mapping of sections, found a list");
         refused("", "w.yaml:1: expected a mapping of sections, found null");

@@ -266,8 +266,7 @@ pub(super) fn checkpoints(all: &Checkpoints, columns: usize) -> Vec<String> {
 /// What may be said, and what is wrong with the trace.
 pub(super) fn health(health: &Health, most: usize, columns: usize) -> Vec<String> {
     let nothing = if health.problems.is_empty() { "; nothing wrong was found" } else { "" };
-    let mut lines =
-        labeled("health", &format!("{}{nothing}", health.coverage.sentence()), columns);
+    let mut lines = labeled("health", &format!("{}{nothing}", health.coverage.sentence()), columns);
     for problem in health.problems.iter().take(most) {
         let limit = if problem.limits_claims { "; numbers above may be wrong" } else { "" };
         let mut places: Vec<String> =

@@ -43,7 +43,9 @@ fn dimensions_must_fit_the_format() {
         unsound(
             &format!("{BASE}dataset: {{format: {format}, record_dims: [2, 3, 4]}}\n"),
             1,
-            &format!("format `{format}` supports at most 2 dimensions, found 3 in `dataset.record_dims`"),
+            &format!(
+                "format `{format}` supports at most 2 dimensions, found 3 in `dataset.record_dims`"
+            ),
             None,
         );
         sound(&format!("{BASE}dataset: {{format: {format}, record_dims: [2, 3]}}\n"), 1);
@@ -126,7 +128,8 @@ fn every_format_can_be_read_past_the_page_cache_unless_it_is_mapped() {
         ("mmap_indexed_binary", "odirect: True", "dataset.format: mmap_indexed_binary"),
         ("npy", "odirect: True, data_loader: native_dali", "reader.data_loader: native_dali"),
     ] {
-        let message = format!("`reader.odirect: true` cannot be combined with `{second}`: {reason}");
+        let message =
+            format!("`reader.odirect: true` cannot be combined with `{second}`: {reason}");
         unsound(&reading(format, reader), 1, &message, hint);
     }
     sound(&reading("mmap_indexed_binary", "odirect: True, io_engine: sync"), 1);
@@ -221,8 +224,9 @@ fn ways_of_reading_that_exclude_each_other_are_refused_in_words() {
 #[test]
 fn a_transfer_size_must_fit_a_buffer_and_direct_reads() {
     for found in [511, (256 << 20) + 1] {
-        let message =
-            format!("`reader.transfer_size` must be between 512 and 268435456 bytes, found {found}");
+        let message = format!(
+            "`reader.transfer_size` must be between 512 and 268435456 bytes, found {found}"
+        );
         unsound(&reading("npz", &format!("transfer_size: {found}")), 1, &message, None);
     }
     unsound(

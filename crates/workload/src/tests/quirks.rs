@@ -80,7 +80,9 @@ fn q3_an_override_of_an_unknown_key_names_the_command_line() {
 fn q3_tensors_that_nobody_makes_are_named() {
     assert_eq!(
         warnings("reader: {transformed_record_dims: [7]}\n"),
-        ["w.yaml:1: `reader.transformed_record_dims` has no effect: samples are checked and dropped, not turned into tensors",]
+        [
+            "w.yaml:1: `reader.transformed_record_dims` has no effect: samples are checked and dropped, not turned into tensors",
+        ]
     );
 }
 

@@ -188,6 +188,8 @@ fn page_merging_is_the_only_wish_of_dlio_that_is_not_heard() {
     assert_eq!(warnings(heard), Vec::<String>::new());
     assert_eq!(
         warnings("checkpoint: {ksm: {}}\n"),
-        ["w.yaml:1: `checkpoint.ksm` has no effect: Feedline does not merge pages, and only holds tensors in memory if `checkpoint.state` is `resident`"]
+        [
+            "w.yaml:1: `checkpoint.ksm` has no effect: Feedline does not merge pages, and only holds tensors in memory if `checkpoint.state` is `resident`"
+        ]
     );
 }

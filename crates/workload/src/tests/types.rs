@@ -141,7 +141,9 @@ fn images_hold_bytes() {
     );
     assert_eq!(
         warnings(yaml),
-        ["w.yaml:1: `dataset.record_element_type` is always uint8 for format png, ignoring float32"]
+        [
+            "w.yaml:1: `dataset.record_element_type` is always uint8 for format png, ignoring float32"
+        ]
     );
 }
 
@@ -206,11 +208,20 @@ fn what_is_no_time_is_refused() {
     check("-1", "`train.computation_time` expects a number >= 0, found -1");
     check("{mean: x}", "`train.computation_time.mean` expects a number >= 0, found \"x\"");
     check("{stdev: 1}", "`train.computation_time` has type `normal`, which requires `mean`");
-    check("{min: 1, max: 2}", "`train.computation_time` has type `constant`, which requires `mean`");
-    check("{type: normal, mean: 1}", "`train.computation_time` has type `normal`, which requires `stdev`");
+    check(
+        "{min: 1, max: 2}",
+        "`train.computation_time` has type `constant`, which requires `mean`",
+    );
+    check(
+        "{type: normal, mean: 1}",
+        "`train.computation_time` has type `normal`, which requires `stdev`",
+    );
     check(
         "{type: uniform, min: 2, max: 1}",
         "`train.computation_time.max` expects a number >= `min`, found 1",
     );
-    check("{type: exponential}", "`train.computation_time` has type `exponential`, which requires `scale`");
+    check(
+        "{type: exponential}",
+        "`train.computation_time` has type `exponential`, which requires `scale`",
+    );
 }
