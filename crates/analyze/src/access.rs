@@ -10,40 +10,35 @@ use crate::row::{NONE, Row};
 
 /// Counts of one kind of call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     /// Began where the last one ended.
-    pub consecutive: u64,
+    pub(crate) consecutive: u64,
     /// Began further on.
-    pub forward: u64,
+    pub(crate) forward: u64,
     /// Began before.
-    pub backward: u64,
+    pub(crate) backward: u64,
     /// The first one.
-    pub first: u64,
+    pub(crate) first: u64,
     /// Where it began is not known.
-    pub unplaced: u64,
+    pub(crate) unplaced: u64,
 }
 
 impl Pattern {
     /// Adds another's counts.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.consecutive += other.consecutive;
         self.forward += other.forward;
         self.backward += other.backward;
         self.first += other.first;
         self.unplaced += other.unplaced;
     }
-
-    /// All calls.
-    pub fn calls(&self) -> u64 {
-        self.consecutive + self.forward + self.backward + self.first + self.unplaced
-    }
 }
 
 /// Where threads are in files, for one kind of call.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub(crate) struct Places {
     /// What came of it.
-    pub pattern: Pattern,
+    pub(crate) pattern: Pattern,
     /// By lane: the file of the last call, and where that ended.
     last: Vec<(u32, u64)>,
     /// Other files of a lane.
@@ -52,13 +47,13 @@ pub struct Places {
 
 impl Places {
     /// As many threads as there are.
-    pub fn new(lanes: usize) -> Self {
+    pub(crate) fn new(lanes: usize) -> Self {
         Self { last: vec![(NONE, 0); lanes], ..Self::default() }
     }
 
     /// A call that moved bytes.
     #[inline]
-    pub fn take(&mut self, row: &Row) {
+    pub(crate) fn take(&mut self, row: &Row) {
         if row.offset < 0 || row.file == NONE {
             self.pattern.unplaced += 1;
             return;
@@ -85,7 +80,7 @@ impl Places {
 
     /// The thread closed a file.
     #[inline]
-    pub fn close(&mut self, lane: u32, file: u32) {
+    pub(crate) fn close(&mut self, lane: u32, file: u32) {
         let last = &mut self.last[lane as usize];
         if last.0 == file {
             *last = (NONE, 0);
@@ -116,7 +111,6 @@ mod tests {
         places.close(0, 1);
         let expected = Pattern { consecutive: 2, forward: 1, backward: 1, first: 3, unplaced: 1 };
         assert_eq!(places.pattern, expected);
-        assert_eq!(places.pattern.calls(), 8);
         assert!(places.others.is_empty());
         places.take(&Row { lane: 0, file: 1, offset: 510, bytes: 10, ..Row::default() });
         assert_eq!(places.pattern.first, 4);

@@ -17,13 +17,13 @@ const LEAST_STEPS: usize = 3;
 
 /// The clock of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offset {
+pub(crate) struct Offset {
     /// The machine.
-    pub host: String,
+    pub(crate) host: String,
     /// How far it is ahead.
-    pub ahead_ns: i64,
+    pub(crate) ahead_ns: i64,
     /// Half of the collectives are off by no more than this after it was moved.
-    pub residual_ns: u64,
+    pub(crate) residual_ns: u64,
 }
 
 type Key = (Phase, u32, u32);
@@ -48,7 +48,7 @@ fn median(values: &mut [i64]) -> i64 {
 }
 
 /// Machines whose clocks are off, by the clock of the first unit's machine.
-pub fn offsets(units: &[&UnitSteps]) -> Vec<Offset> {
+pub(crate) fn offsets(units: &[&UnitSteps]) -> Vec<Offset> {
     let Some(first) = units.first() else { return Vec::new() };
     let reference = ends(units, &first.host);
     let mut hosts: Vec<&str> = units.iter().map(|unit| unit.host.as_str()).collect();
@@ -73,7 +73,7 @@ pub fn offsets(units: &[&UnitSteps]) -> Vec<Offset> {
 }
 
 /// Moves the steps of machines whose clocks are off.
-pub fn align<'a>(units: impl Iterator<Item = &'a mut UnitSteps>, offsets: &[Offset]) {
+pub(crate) fn align<'a>(units: impl Iterator<Item = &'a mut UnitSteps>, offsets: &[Offset]) {
     let by_host: BTreeMap<&str, i64> =
         offsets.iter().map(|offset| (offset.host.as_str(), offset.ahead_ns)).collect();
     for unit in units {
@@ -84,7 +84,7 @@ pub fn align<'a>(units: impl Iterator<Item = &'a mut UnitSteps>, offsets: &[Offs
 }
 
 /// What the report says about them.
-pub fn problem(offsets: &[Offset]) -> Option<Problem> {
+pub(crate) fn problem(offsets: &[Offset]) -> Option<Problem> {
     let worst = offsets.iter().max_by_key(|offset| offset.ahead_ns.unsigned_abs())?;
     let place = |offset: &Offset| {
         let word = if offset.ahead_ns > 0 { "ahead" } else { "behind" };

@@ -5,7 +5,7 @@
 
 /// A union that grows, in the order of starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cover {
+pub(crate) struct Cover {
     /// The interval that may still grow.
     open: Option<(i64, i64)>,
     /// How much of the backdrop there was before it.
@@ -16,14 +16,14 @@ pub struct Cover {
 
 /// A union that others are compared with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Backdrop {
+pub(crate) struct Backdrop {
     /// Start, end, and the measure of all before; the last one may still grow.
     parts: Vec<(i64, i64, u64)>,
 }
 
 impl Backdrop {
     /// Takes an interval that begins no earlier than any before it.
-    pub fn add(&mut self, start_ns: i64, end_ns: i64) {
+    pub(crate) fn add(&mut self, start_ns: i64, end_ns: i64) {
         if start_ns >= end_ns {
             return;
         }
@@ -38,7 +38,7 @@ impl Backdrop {
     }
 
     /// How much of it there is before a moment. True if all intervals that begin before are known.
-    pub fn before_ns(&self, at_ns: i64) -> u64 {
+    pub(crate) fn before_ns(&self, at_ns: i64) -> u64 {
         // What is asked for is nearly always at the end.
         let recent = self.parts.iter().rev().take(4).position(|(start, ..)| *start < at_ns);
         let found = match recent {
@@ -52,12 +52,12 @@ impl Backdrop {
     }
 
     /// How long it is in all.
-    pub fn measure_ns(&self) -> u64 {
+    pub(crate) fn measure_ns(&self) -> u64 {
         self.parts.last().map_or(0, |(start, end, before)| before + end.abs_diff(*start))
     }
 
     /// The intervals.
-    pub fn intervals(&self) -> impl Iterator<Item = (i64, i64)> {
+    pub(crate) fn intervals(&self) -> impl Iterator<Item = (i64, i64)> {
         self.parts.iter().map(|(start, end, _)| (*start, *end))
     }
 }
@@ -65,7 +65,7 @@ impl Backdrop {
 impl Cover {
     /// Takes an interval that begins no earlier than any before it, and whose backdrop is known up to there.
     #[inline]
-    pub fn add(&mut self, start_ns: i64, end_ns: i64, backdrop: &Backdrop) {
+    pub(crate) fn add(&mut self, start_ns: i64, end_ns: i64, backdrop: &Backdrop) {
         match &mut self.open {
             Some((_, end)) if *end >= start_ns => *end = end_ns.max(*end),
             _ => {
@@ -79,7 +79,7 @@ impl Cover {
     }
 
     /// Nothing more overlaps with what came.
-    pub fn close(&mut self, backdrop: &Backdrop) {
+    pub(crate) fn close(&mut self, backdrop: &Backdrop) {
         if let Some((start, end)) = self.open.take() {
             self.measure_ns += end.abs_diff(start);
             self.overlap_ns += backdrop.before_ns(end) - self.backdrop_before_ns;
@@ -87,12 +87,12 @@ impl Cover {
     }
 
     /// How long it is in all, after it was closed.
-    pub fn measure_ns(&self) -> u64 {
+    pub(crate) fn measure_ns(&self) -> u64 {
         self.measure_ns
     }
 
     /// How much of it was in front of the backdrop, after it was closed.
-    pub fn overlap_ns(&self) -> u64 {
+    pub(crate) fn overlap_ns(&self) -> u64 {
         self.overlap_ns
     }
 }

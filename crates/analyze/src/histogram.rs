@@ -18,7 +18,7 @@ const FEW: usize = 32;
 /// Counts by bucket, and what is exact: how many, their sum, least and largest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Counted", into = "Counted")]
-pub struct Spread {
+pub(crate) struct Spread {
     count: u64,
     sum: u128,
     min: u64,
@@ -75,7 +75,7 @@ impl From<Counted> for Spread {
 
 /// The bucket of a value.
 #[inline]
-pub fn bucket_of(value: u64) -> usize {
+pub(crate) fn bucket_of(value: u64) -> usize {
     let shift = (64 - BITS - 1).saturating_sub(value.leading_zeros());
     ((shift << BITS) as usize) + (value >> shift) as usize
 }
@@ -89,7 +89,7 @@ fn bounds(bucket: usize) -> (u64, u64) {
 impl Spread {
     /// Counts a value.
     #[inline]
-    pub fn add(&mut self, value: u64) {
+    pub(crate) fn add(&mut self, value: u64) {
         self.count += 1;
         self.sum += u128::from(value);
         self.min = self.min.min(value);
@@ -102,7 +102,7 @@ impl Spread {
     }
 
     /// Counts `times` values whose sum is known, each taken as their mean.
-    pub fn add_many(&mut self, sum: u64, times: u64) {
+    pub(crate) fn add_many(&mut self, sum: u64, times: u64) {
         let Some(mean) = sum.checked_div(times) else { return };
         grow(&mut self.count, times);
         self.sum += u128::from(sum);
@@ -140,7 +140,7 @@ impl Spread {
     }
 
     /// Buckets that are not empty, and their counts, in order.
-    pub fn buckets(&self) -> Vec<(usize, u64)> {
+    pub(crate) fn buckets(&self) -> Vec<(usize, u64)> {
         let mut all: Vec<(usize, u64)> = Vec::new();
         let mut few = self.few.clone();
         few.sort_unstable();
@@ -156,7 +156,7 @@ impl Spread {
     }
 
     /// Adds what another one counted.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
         }
@@ -170,18 +170,13 @@ impl Spread {
     }
 
     /// How many values there are.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
-    }
-
-    /// Their sum.
-    pub fn sum(&self) -> u128 {
-        self.sum
     }
 
     /// The least value that this share of all values (in thousandths) does not exceed; exact but for the
     /// width of its bucket, whose middle it is. 0 if there are no values.
-    pub fn quantile(&self, thousandths: u64) -> u64 {
+    pub(crate) fn quantile(&self, thousandths: u64) -> u64 {
         let wanted = u128::from(self.count) * u128::from(thousandths);
         let wanted = u64::try_from(wanted.div_ceil(1000)).unwrap_or(self.count).max(1);
         let mut seen = 0;
@@ -196,7 +191,7 @@ impl Spread {
     }
 
     /// Least, percentiles and largest.
-    pub fn distribution(&self) -> Distribution {
+    pub(crate) fn distribution(&self) -> Distribution {
         if self.count == 0 {
             return Distribution::default();
         }

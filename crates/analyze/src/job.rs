@@ -3,10 +3,10 @@
 //! Ranks of one step are found by phase, epoch and step. [`meeting::settle`] comes first: it adds what
 //! ranks waited for others to their stalls, which all others count.
 
-pub mod checkpoints;
-pub mod epochs;
-pub mod meeting;
-pub mod verdict;
+pub(crate) mod checkpoints;
+pub(crate) mod epochs;
+pub(crate) mod meeting;
+pub(crate) mod verdict;
 
 pub(crate) mod joined;
 
@@ -16,7 +16,7 @@ use crate::saturating::Total;
 use crate::steps::{Parts, UnitSteps};
 
 /// Stalled time of the training steps of all ranks by cause, largest first; only causes that have any.
-pub fn stall_by_cause(units: &[UnitSteps]) -> Vec<CauseTime> {
+pub(crate) fn stall_by_cause(units: &[UnitSteps]) -> Vec<CauseTime> {
     let mut parts: Parts = [0; CAUSES];
     for step in units.iter().flat_map(UnitSteps::training) {
         parts.iter_mut().zip(step.parts_ns).for_each(|(sum, ns)| *sum += ns);

@@ -16,21 +16,21 @@ struct Stack {
 
 /// All threads.
 #[derive(Clone, Debug, Default)]
-pub struct Lanes {
+pub(crate) struct Lanes {
     stacks: Vec<Stack>,
     /// Events that go on after the one around them.
-    pub crossing: u64,
+    pub(crate) crossing: u64,
 }
 
 impl Lanes {
     /// As many threads as there are.
-    pub fn new(lanes: usize) -> Self {
+    pub(crate) fn new(lanes: usize) -> Self {
         Self { stacks: vec![Stack::default(); lanes], crossing: 0 }
     }
 
     /// Takes a row, in order. `slice` is told what the thread did, from when to when, up to the row.
     #[inline]
-    pub fn enter(&mut self, row: &Row, slice: &mut impl FnMut(u32, u32, i64, i64)) {
+    pub(crate) fn enter(&mut self, row: &Row, slice: &mut impl FnMut(u32, u32, i64, i64)) {
         let stack = &mut self.stacks[row.lane as usize];
         stack.advance(row.lane, row.start_ns, slice);
         if row.end_ns > row.start_ns {
@@ -42,7 +42,7 @@ impl Lanes {
     }
 
     /// Deals out what is left.
-    pub fn finish(&mut self, slice: &mut impl FnMut(u32, u32, i64, i64)) {
+    pub(crate) fn finish(&mut self, slice: &mut impl FnMut(u32, u32, i64, i64)) {
         for (lane, stack) in (0..).zip(&mut self.stacks) {
             stack.advance(lane, i64::MAX, slice);
         }

@@ -7,13 +7,13 @@
 
 #![forbid(unsafe_code)]
 
-pub mod access;
-pub mod clocks;
-pub mod cover;
+mod access;
+mod clocks;
+mod cover;
 mod errno;
-pub mod histogram;
+mod histogram;
 pub mod interval;
-pub mod lanes;
+mod lanes;
 pub mod layer;
 mod resample;
 pub mod row;
@@ -21,17 +21,17 @@ mod saturating;
 mod wording;
 
 pub mod load;
-pub mod roster;
-pub mod steps;
+mod roster;
+mod steps;
 mod sweep;
 mod tally;
 
 mod assemble;
 mod findings;
-pub mod job;
+mod job;
 pub mod partial;
 mod summary;
-pub mod what_if;
+mod what_if;
 
 pub mod analysis;
 pub mod diff;
@@ -43,6 +43,7 @@ pub use row::{Lane, NONE, Row};
 
 use std::path::PathBuf;
 
+use job::epochs::EXCLUDED_STEPS;
 use load::{LoadError, Options, Trace, Watch};
 use partial::{Partial, Shard};
 
@@ -62,7 +63,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let (load, thresholds) = (Options::default(), Thresholds::default());
-        Self { load, thresholds, excluded_steps: [1, 0] }
+        Self { load, thresholds, excluded_steps: EXCLUDED_STEPS }
     }
 }
 

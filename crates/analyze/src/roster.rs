@@ -14,7 +14,7 @@ use crate::row::{Lane, NONE};
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
+pub(crate) enum Role {
     /// It takes batches and computes.
     Rank,
     /// It brings batches, or parts of them.
@@ -32,7 +32,7 @@ pub enum Role {
 
 impl Role {
     /// The word for it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Rank => "rank",
             Self::Worker => "worker",
@@ -46,35 +46,35 @@ impl Role {
 
 /// A rank, and who works for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unit {
+pub(crate) struct Unit {
     /// Its number in the job: said by the trace, or counted.
-    pub rank: u32,
+    pub(crate) rank: u32,
     /// The machine.
-    pub host: String,
+    pub(crate) host: String,
     /// Row of its process.
-    pub process: u32,
+    pub(crate) process: u32,
     /// The lane that consumes, or [`NONE`]: without steps, every process that reads or writes is a unit.
-    pub consumer: u32,
+    pub(crate) consumer: u32,
     /// Lanes that bring batches, in the order of their numbers or starts.
-    pub workers: Vec<u32>,
+    pub(crate) workers: Vec<u32>,
     /// Whether it is a program without an interpreter, whose own time in a sample is decoding.
-    pub is_native: bool,
+    pub(crate) is_native: bool,
 }
 
 /// Everybody.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Roster {
+pub(crate) struct Roster {
     /// Ranks, in the order of their numbers.
-    pub units: Vec<Unit>,
+    pub(crate) units: Vec<Unit>,
     /// By lane: its unit, or [`NONE`].
-    pub unit_of: Vec<u32>,
+    pub(crate) unit_of: Vec<u32>,
     /// By lane: what it is for.
-    pub role_of: Vec<Role>,
+    pub(crate) role_of: Vec<Role>,
 }
 
 impl Roster {
     /// Finds out from names, layers and the tree of processes.
-    pub fn new(lanes: &[Lane], processes: &[Process]) -> Self {
+    pub(crate) fn new(lanes: &[Lane], processes: &[Process]) -> Self {
         let consumers = consumers(lanes);
         let mut units = Vec::new();
         for lane in consumers {

@@ -36,15 +36,15 @@ use crate::layer::{Cause, Layer, What};
 use crate::roster::Roster;
 use crate::row::{Lane, NONE, Row};
 
-pub use items::Parts;
-pub use record::{
-    BlockRecord, CheckpointRecord, Direction, PhaseRecord, StepRecord, UnitSteps, WorkerRecord,
+pub(crate) use items::Parts;
+pub(crate) use record::{
+    BlockRecord, CheckpointRecord, Direction, PhaseRecord, StepRecord, UnitSteps,
 };
 use unit_model::UnitModel;
 
 /// The steps of all ranks.
 #[derive(Debug)]
-pub struct Steps {
+pub(crate) struct Steps {
     /// By lane: its unit and its place in it.
     places: Vec<(u32, u32)>,
     /// By what an event is.
@@ -55,7 +55,7 @@ pub struct Steps {
 
 impl Steps {
     /// Nothing has happened yet.
-    pub fn new(roster: &Roster, lanes: &[Lane], whats: &[What]) -> Self {
+    pub(crate) fn new(roster: &Roster, lanes: &[Lane], whats: &[What]) -> Self {
         let mut places = vec![(NONE, NONE); lanes.len()];
         let mut of_units: Vec<Vec<u32>> = vec![Vec::new(); roster.units.len()];
         for (lane, unit) in (0u32..).zip(&roster.unit_of) {
@@ -79,7 +79,7 @@ impl Steps {
 
     /// Takes a row: in the order of [`Row::order`] among the rows of its rank.
     #[inline]
-    pub fn row(&mut self, row: &Row) {
+    pub(crate) fn row(&mut self, row: &Row) {
         let sort = self.sorts[row.what as usize];
         if sort.layer == Layer::Meta || !matches!(row.kind, Kind::Call | Kind::Span) {
             return;
@@ -91,7 +91,7 @@ impl Steps {
     }
 
     /// All rows have come: the steps of every rank, in the order of [`Roster::units`].
-    pub fn finish(self) -> Vec<UnitSteps> {
+    pub(crate) fn finish(self) -> Vec<UnitSteps> {
         let models = self.units.into_iter();
         models.map(|model| model.map(UnitModel::finish).unwrap_or_default()).collect()
     }

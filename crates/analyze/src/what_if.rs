@@ -36,7 +36,7 @@ const SATURATED_STEPS_MIN: usize = 20;
 const EVEN: f64 = 0.25;
 
 /// Plays training again, as it was and with changes.
-pub fn what_if(units: &[UnitSteps]) -> WhatIf {
+pub(crate) fn what_if(units: &[UnitSteps]) -> WhatIf {
     let runs = runs(units);
     let Some(shape) = Shape::of(&runs) else {
         return refused("the trace has no training steps");

@@ -12,7 +12,7 @@ use crate::steps::{CheckpointRecord, Direction, UnitSteps};
 type Key = (Direction, u32, u32, u32);
 
 /// All saves and loads; moments since `origin_ns`, shares of `run_ns` of every rank.
-pub fn checkpoints(units: &[UnitSteps], origin_ns: i64, run_ns: u64) -> Checkpoints {
+pub(crate) fn checkpoints(units: &[UnitSteps], origin_ns: i64, run_ns: u64) -> Checkpoints {
     let mut groups: BTreeMap<Key, Vec<(u32, &CheckpointRecord)>> = BTreeMap::new();
     for unit in units {
         for (key, record) in keyed(unit) {

@@ -13,10 +13,10 @@ use crate::saturating::grow;
 use crate::steps::{BlockRecord, PhaseRecord, StepRecord, UnitSteps};
 
 /// Steps at the beginning and at the end of a block that DLIO leaves out if nobody says otherwise.
-pub const EXCLUDED_STEPS: [u32; 2] = [1, 0];
+pub(crate) const EXCLUDED_STEPS: [u32; 2] = [1, 0];
 
 /// All epochs in the order of their beginnings; moments since `origin_ns`.
-pub fn epochs(units: &[UnitSteps], excluded_steps: [u32; 2], origin_ns: i64) -> Vec<Epoch> {
+pub(crate) fn epochs(units: &[UnitSteps], excluded_steps: [u32; 2], origin_ns: i64) -> Vec<Epoch> {
     let joined = joined::phases(units);
     let mut epochs: Vec<Epoch> = joined
         .iter()

@@ -14,18 +14,18 @@ use crate::steps::{StepRecord, UnitSteps};
 
 /// Time that others waited for a rank's stalls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charge {
+pub(crate) struct Charge {
     /// The rank that was late.
-    pub rank: u32,
+    pub(crate) rank: u32,
     /// The largest cause of its stalls in those steps, taken step by step.
-    pub cause: Cause,
+    pub(crate) cause: Cause,
     /// What others waited, added up.
-    pub ns: u64,
+    pub(crate) ns: u64,
 }
 
 /// Adds what ranks waited for others' stalls to theirs, and gives who is charged with how much, in the
 /// order of ranks and causes; and the ledger of stragglers, which knows own time only.
-pub fn settle(units: &mut [UnitSteps]) -> (Stragglers, Vec<Charge>) {
+pub(crate) fn settle(units: &mut [UnitSteps]) -> (Stragglers, Vec<Charge>) {
     let mut ledger =
         Ledger { accounts: vec![Account::default(); units.len()], ..Ledger::default() };
     let mut charges: BTreeMap<(u32, Cause), u64> = BTreeMap::new();

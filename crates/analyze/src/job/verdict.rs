@@ -9,15 +9,15 @@ use crate::saturating::{Total, grow};
 use crate::steps::{StepRecord, UnitSteps};
 
 /// From which share of stalled time on a training is moderately input-bound, and input-bound.
-pub const BANDS: [f64; 2] = [0.05, 0.2];
+pub(crate) const BANDS: [f64; 2] = [0.05, 0.2];
 /// Fewer steps than these are not judged.
-pub const STEPS_MIN: u64 = 20;
+pub(crate) const STEPS_MIN: u64 = 20;
 /// How often steps are drawn again.
 const DRAWS: usize = 1000;
 const SEED: u64 = 0x666c_6f77;
 
 /// Judges training. Bytes read are left to who counts calls.
-pub fn verdict(units: &[UnitSteps], epochs: &[Epoch]) -> Verdict {
+pub(crate) fn verdict(units: &[UnitSteps], epochs: &[Epoch]) -> Verdict {
     let steps: Vec<&StepRecord> = units.iter().flat_map(UnitSteps::training).collect();
     let count = steps.len() as u64;
     if count == 0 {

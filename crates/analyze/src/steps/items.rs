@@ -7,7 +7,7 @@ use crate::layer::{CAUSES, Cause};
 use crate::row::NONE;
 
 /// Time by cause, in the order of [`Cause::ALL`].
-pub type Parts = [u64; CAUSES];
+pub(crate) type Parts = [u64; CAUSES];
 
 /// Batches that nobody fetches are forgotten when there are more than these.
 const UNDER_WAY_MAX: usize = 1024;

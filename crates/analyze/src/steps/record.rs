@@ -8,51 +8,51 @@ use crate::steps::items::Parts;
 
 /// A step of a rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepRecord {
+pub(crate) struct StepRecord {
     /// Training or evaluation.
-    pub phase: Phase,
+    pub(crate) phase: Phase,
     /// The epoch, counted as the program does, or from 1.
-    pub epoch: u32,
+    pub(crate) epoch: u32,
     /// The block, counted from 1 in an epoch.
-    pub block: u32,
+    pub(crate) block: u32,
     /// The step, counted as the program does, or from 1 in an epoch.
-    pub step: u32,
+    pub(crate) step: u32,
     /// When its fetch began.
-    pub start_ns: i64,
+    pub(crate) start_ns: i64,
     /// When the next fetch, or a checkpoint, began, or what it is part of ended.
-    pub end_ns: i64,
+    pub(crate) end_ns: i64,
     /// When its fetch ended.
-    pub fetch_end_ns: i64,
+    pub(crate) fetch_end_ns: i64,
     /// Part of the fetch in which the rank did not compute; later also the wait for other ranks' stalls.
-    pub stall_ns: u64,
+    pub(crate) stall_ns: u64,
     /// By cause, in the order of [`Cause::ALL`]; sums to `stall_ns`.
-    pub parts_ns: Parts,
+    pub(crate) parts_ns: Parts,
     /// Computation, union.
-    pub compute_ns: u64,
+    pub(crate) compute_ns: u64,
     /// From its beginning to the end of its computation.
-    pub process_ns: u64,
+    pub(crate) process_ns: u64,
     /// Collectives, union.
-    pub communication_ns: u64,
+    pub(crate) communication_ns: u64,
     /// Checkpoints of any of the rank's threads, union.
-    pub checkpoint_ns: u64,
+    pub(crate) checkpoint_ns: u64,
     /// When its first collective began and ended.
-    pub meets_ns: Option<(i64, i64)>,
+    pub(crate) meets_ns: Option<(i64, i64)>,
     /// Which worker brought the batch: its number among those of its phase, from 0.
-    pub worker: Option<u32>,
+    pub(crate) worker: Option<u32>,
     /// When that began to work on the batch.
-    pub service_start_ns: i64,
+    pub(crate) service_start_ns: i64,
     /// How long that took.
-    pub service_ns: u64,
+    pub(crate) service_ns: u64,
     /// By cause, in the order of [`Cause::ALL`].
-    pub service_parts_ns: Parts,
+    pub(crate) service_parts_ns: Parts,
     /// Workers of the rank that were at work when it began, that one included.
-    pub concurrency: u32,
+    pub(crate) concurrency: u32,
     /// Samples of the batch, if the trace has them.
-    pub samples: u32,
+    pub(crate) samples: u32,
     /// Batches that were finished and not fetched when the fetch began.
-    pub ready: u32,
+    pub(crate) ready: u32,
     /// How sure the split is.
-    pub confidence: Confidence,
+    pub(crate) confidence: Confidence,
 }
 
 impl Default for StepRecord {
@@ -86,24 +86,24 @@ impl Default for StepRecord {
 
 impl StepRecord {
     /// How long it took.
-    pub fn duration_ns(&self) -> u64 {
+    pub(crate) fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns).max(0).cast_unsigned()
     }
 
     /// How long its fetch took.
-    pub fn fetch_ns(&self) -> u64 {
+    pub(crate) fn fetch_ns(&self) -> u64 {
         self.fetch_end_ns.saturating_sub(self.start_ns).max(0).cast_unsigned()
     }
 
     /// The largest cause of its stall, if it has one.
-    pub fn main_cause(&self) -> Option<Cause> {
+    pub(crate) fn main_cause(&self) -> Option<Cause> {
         let best =
             Cause::ALL.into_iter().rev().max_by_key(|cause| self.parts_ns[*cause as usize])?;
         (self.parts_ns[best as usize] > 0).then_some(best)
     }
 
     /// As it is shown: moments since `origin_ns`, the trace's first event.
-    pub fn shown(&self, rank: u32, origin_ns: i64) -> Step {
+    pub(crate) fn shown(&self, rank: u32, origin_ns: i64) -> Step {
         let since = |moment_ns: i64| moment_ns.saturating_sub(origin_ns).max(0).cast_unsigned();
         Step {
             rank,
@@ -134,49 +134,49 @@ impl StepRecord {
 
 /// Steps between two checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlockRecord {
+pub(crate) struct BlockRecord {
     /// Training or evaluation.
-    pub phase: Phase,
+    pub(crate) phase: Phase,
     /// The epoch.
-    pub epoch: u32,
+    pub(crate) epoch: u32,
     /// Counted from 1 in an epoch.
-    pub block: u32,
+    pub(crate) block: u32,
     /// When it began.
-    pub start_ns: i64,
+    pub(crate) start_ns: i64,
     /// When it ended.
-    pub end_ns: i64,
+    pub(crate) end_ns: i64,
     /// Its steps: rows of [`UnitSteps::steps`].
-    pub steps: std::ops::Range<usize>,
+    pub(crate) steps: std::ops::Range<usize>,
 }
 
 /// The training or the evaluation of an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PhaseRecord {
+pub(crate) struct PhaseRecord {
     /// Training or evaluation.
-    pub phase: Phase,
+    pub(crate) phase: Phase,
     /// The epoch.
-    pub epoch: u32,
+    pub(crate) epoch: u32,
     /// When it began.
-    pub start_ns: i64,
+    pub(crate) start_ns: i64,
     /// When it ended.
-    pub end_ns: i64,
+    pub(crate) end_ns: i64,
     /// Its steps: rows of [`UnitSteps::steps`].
-    pub steps: std::ops::Range<usize>,
+    pub(crate) steps: std::ops::Range<usize>,
     /// From its beginning to its first batch.
-    pub first_batch_ns: Option<u64>,
+    pub(crate) first_batch_ns: Option<u64>,
     /// Fetches that brought nothing.
-    pub surplus_ns: u64,
+    pub(crate) surplus_ns: u64,
     /// Workers that brought batches.
-    pub workers: u32,
+    pub(crate) workers: u32,
     /// Batches that were begun and not fetched, at most.
-    pub outstanding: u32,
+    pub(crate) outstanding: u32,
     /// Bytes that were read while it went on.
-    pub bytes_read: u64,
+    pub(crate) bytes_read: u64,
 }
 
 /// Which way a checkpoint goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Direction {
+pub(crate) enum Direction {
     /// To storage.
     Save,
     /// From storage.
@@ -185,7 +185,7 @@ pub enum Direction {
 
 impl Direction {
     /// The word for it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Save => "save",
             Self::Load => "load",
@@ -195,75 +195,75 @@ impl Direction {
 
 /// A checkpoint, or a part of one, of a rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckpointRecord {
+pub(crate) struct CheckpointRecord {
     /// Which way.
-    pub direction: Direction,
+    pub(crate) direction: Direction,
     /// The epoch, or [`NONE`](crate::NONE).
-    pub epoch: u32,
+    pub(crate) epoch: u32,
     /// The step, or [`NONE`](crate::NONE).
-    pub step: u32,
+    pub(crate) step: u32,
     /// When it began.
-    pub start_ns: i64,
+    pub(crate) start_ns: i64,
     /// When it ended.
-    pub end_ns: i64,
+    pub(crate) end_ns: i64,
     /// Time of it in which the consumer waited and did not compute; nothing if other threads did it.
-    pub stall_ns: u64,
+    pub(crate) stall_ns: u64,
     /// Part of that in which a thread of the rank was in `fsync` or its like.
-    pub sync_ns: u64,
+    pub(crate) sync_ns: u64,
     /// As the program says, or as was written or read inside.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// A lane that brings batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkerRecord {
+pub(crate) struct WorkerRecord {
     /// The lane.
-    pub lane: u32,
+    pub(crate) lane: u32,
     /// When its first event began.
-    pub first_ns: i64,
+    pub(crate) first_ns: i64,
     /// When its last one ended.
-    pub last_ns: i64,
+    pub(crate) last_ns: i64,
     /// Time in batches and samples.
-    pub busy_ns: u64,
+    pub(crate) busy_ns: u64,
     /// Batches.
-    pub batches: u64,
+    pub(crate) batches: u64,
 }
 
 /// A rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnitSteps {
+pub(crate) struct UnitSteps {
     /// Its number.
-    pub rank: u32,
+    pub(crate) rank: u32,
     /// The machine.
-    pub host: String,
+    pub(crate) host: String,
     /// Steps, in the order of time.
-    pub steps: Vec<StepRecord>,
+    pub(crate) steps: Vec<StepRecord>,
     /// Blocks of them.
-    pub blocks: Vec<BlockRecord>,
+    pub(crate) blocks: Vec<BlockRecord>,
     /// Trainings and evaluations.
-    pub phases: Vec<PhaseRecord>,
+    pub(crate) phases: Vec<PhaseRecord>,
     /// When it was stalled in fetches.
-    pub stalls_ns: Vec<(i64, i64)>,
+    pub(crate) stalls_ns: Vec<(i64, i64)>,
     /// When it waited for ranks that were stalled; filled when all ranks are known.
-    pub peer_stalls_ns: Vec<(i64, i64)>,
+    pub(crate) peer_stalls_ns: Vec<(i64, i64)>,
     /// A batch lay finished and was not fetched yet: overlaps if there were several.
-    pub ready_ns: Vec<(i64, i64)>,
+    pub(crate) ready_ns: Vec<(i64, i64)>,
     /// Checkpoints.
-    pub checkpoints: Vec<CheckpointRecord>,
+    pub(crate) checkpoints: Vec<CheckpointRecord>,
     /// Workers that were seen.
-    pub workers: Vec<WorkerRecord>,
+    pub(crate) workers: Vec<WorkerRecord>,
 }
 
 impl UnitSteps {
     /// Its training steps.
-    pub fn training(&self) -> impl Iterator<Item = &StepRecord> {
+    pub(crate) fn training(&self) -> impl Iterator<Item = &StepRecord> {
         self.steps.iter().filter(|step| step.phase == Phase::Train)
     }
 }
 
 impl UnitSteps {
     /// Moves all moments.
-    pub fn shift(&mut self, by_ns: i64) {
+    pub(crate) fn shift(&mut self, by_ns: i64) {
         let shift = |moment: &mut i64| *moment = moment.saturating_add(by_ns);
         for step in &mut self.steps {
             shift(&mut step.start_ns);
