@@ -6,24 +6,24 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use feedline_analyze::Row;
-use feedline_analyze::load::{Options, Trace, Unwatched};
+use feedline_analyze::load::{LoadOptions, NoProgress, Trace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut next = || arguments.next().ok_or("load THREADS MEMORY_MIB CACHE PATH…");
     let (threads, memory, cache) = (next()?, next()?, next()?);
-    let options = Options {
+    let options = LoadOptions {
         threads: threads.parse()?,
         memory_bytes: memory.parse::<u64>()? << 20,
         cache: (cache != "-").then(|| PathBuf::from(cache)),
-        ..Options::default()
+        ..LoadOptions::default()
     };
     let paths: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
     let begin = Instant::now();
-    let trace = Trace::open(&paths, &options, &Unwatched)?;
+    let trace = Trace::open(&paths, &options, &NoProgress)?;
     let opened = begin.elapsed();
     let (mut rows, mut check, mut last) = (0_u64, 0_u64, i64::MIN);
-    trace.stream(&Unwatched, &|_| true, &|| (), &mut |some: &[Row]| {
+    trace.stream(&NoProgress, &|_| true, &|| (), &mut |some: &[Row]| {
         rows += some.len() as u64;
         for row in some {
             assert!(last <= row.start_ns, "rows are out of order");

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::layer::{Cause, Layer};
+use crate::layer::{StackLayer, StallCause};
 
 /// The version of the JSON object; counts up when a reader of the version before would misread it.
 pub const VERSION: u32 = 1;
@@ -26,9 +26,9 @@ pub struct Analysis {
     /// Who took part.
     pub allocation: Allocation,
     /// The answer.
-    pub verdict: Verdict,
+    pub verdict: StallVerdict,
     /// All stalled time of all ranks, by cause, largest first; only causes that have any. Sums to
-    /// [`Verdict::stall_ns`].
+    /// [`StallVerdict::stall_ns`].
     pub stall: Vec<CauseTime>,
     /// What to do about it, the most expensive first.
     pub findings: Vec<Finding>,
@@ -43,9 +43,9 @@ pub struct Analysis {
     /// Calls and spans by name, the longest first.
     pub functions: Vec<Function>,
     /// Bytes and files.
-    pub data: DataSet,
+    pub data: DataVolume,
     /// Where in files calls read and wrote.
-    pub access: Access,
+    pub access: AccessPatterns,
     /// The files that took most time.
     pub files: Vec<FileUse>,
     /// The folders that took most time.
@@ -177,7 +177,7 @@ pub enum Answer {
 
 /// The answer, and what it rests on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct StallVerdict {
     /// The answer.
     pub answer: Answer,
     /// One sentence for people.
@@ -226,7 +226,7 @@ pub enum Confidence {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CauseTime {
     /// The cause.
-    pub cause: Cause,
+    pub cause: StallCause,
     /// How long.
     pub ns: u64,
     /// Its share of all stalled time.
@@ -276,12 +276,12 @@ pub struct WhatIf {
     /// Stalled time of all ranks that eight times the batches under way would save.
     pub saved_by_prefetch_ns: u64,
     /// The predictions.
-    pub cases: Vec<Case>,
+    pub cases: Vec<Prediction>,
 }
 
 /// A prediction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Case {
+pub struct Prediction {
     /// What is different: `workers 8`, `storage 2x`.
     pub change: String,
     /// Mean step time.
@@ -296,7 +296,7 @@ pub struct Case {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayerTime {
     /// The layer.
-    pub layer: Layer,
+    pub layer: StackLayer,
     /// Events.
     pub events: u64,
     /// Bytes, of calls that move bytes and spans that name a size.
@@ -349,7 +349,7 @@ pub struct Rank {
     pub step_ns: u64,
     /// Stalled time of its steps.
     pub stall_ns: u64,
-    /// By cause, in the order of [`Cause::ALL`].
+    /// By cause, in the order of [`StallCause::ALL`].
     pub parts_ns: Vec<u64>,
     /// Computation in its steps.
     pub compute_ns: u64,
@@ -400,7 +400,7 @@ pub struct Distribution {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Function {
     /// The layer.
-    pub layer: Layer,
+    pub layer: StackLayer,
     /// The category.
     pub category: String,
     /// The name.
@@ -425,7 +425,7 @@ pub struct Function {
 
 /// Bytes and files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct DataSet {
+pub struct DataVolume {
     /// Files that were touched.
     pub files: u64,
     /// Files that were read.
@@ -484,7 +484,7 @@ pub struct Histogram {
 /// Where in files calls read and wrote. A call is compared with the one before by the same thread on the
 /// same file since that was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Access {
+pub struct AccessPatterns {
     /// Reads that began where the last one ended.
     pub reads_consecutive: u64,
     /// Reads that began further on.
@@ -588,7 +588,7 @@ pub struct Strip {
     pub rank: u32,
     /// Its role, as in [`RoleCount::role`].
     pub role: String,
-    /// The number of the [`Layer`] that it was in for most of a bucket, by self time.
+    /// The number of the [`StackLayer`] that it was in for most of a bucket, by self time.
     pub layers: Vec<u8>,
     /// Percent of a bucket in which it was in any layer.
     pub busy_percent: Vec<u8>,
@@ -620,7 +620,7 @@ pub struct Epoch {
     pub step_ns: u64,
     /// Stalled time of all steps.
     pub stall_ns: u64,
-    /// By cause, in the order of [`Cause::ALL`].
+    /// By cause, in the order of [`StallCause::ALL`].
     pub parts_ns: Vec<u64>,
     /// Computation in steps.
     pub compute_ns: u64,
@@ -674,7 +674,7 @@ pub struct Step {
     /// Part of the fetch in which the rank did not compute, and of the collective in which it waited for a
     /// rank that was stalled.
     pub stall_ns: u64,
-    /// By cause, in the order of [`Cause::ALL`]; sums to `stall_ns`.
+    /// By cause, in the order of [`StallCause::ALL`]; sums to `stall_ns`.
     pub parts_ns: Vec<u64>,
     /// Computation, union.
     pub compute_ns: u64,
@@ -686,7 +686,7 @@ pub struct Step {
     pub worker: Option<u32>,
     /// Its work on the batch, from beginning to end.
     pub service_ns: u64,
-    /// That work by cause, in the order of [`Cause::ALL`].
+    /// That work by cause, in the order of [`StallCause::ALL`].
     pub service_parts_ns: Vec<u64>,
     /// When the worker began, relative to the step's beginning.
     pub service_start_ns: i64,
@@ -732,7 +732,7 @@ pub struct Straggler {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoints {
     /// Saves and loads, in their order.
-    pub transfers: Vec<Transfer>,
+    pub transfers: Vec<CheckpointTransfer>,
     /// Time in which ranks stood still for them, all ranks.
     pub stall_ns: u64,
     /// Share of the ranks' run time.
@@ -743,7 +743,7 @@ pub struct Checkpoints {
 
 /// A checkpoint that was saved or loaded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Transfer {
+pub struct CheckpointTransfer {
     /// `save` or `load`.
     pub direction: String,
     /// When the first rank began.

@@ -4,15 +4,17 @@ use crate::Settings;
 use crate::analysis::{
     Analysis, Answer, Coverage, FORMAT, Health, Phase, Problem, Rank, Step, Timeline, VERSION,
 };
-use crate::layer::{CAUSES, Layer};
-use crate::partial::{FORMAT as FORMAT_OF_PARTS, Partial, UnitPart, VERSION as VERSION_OF_PARTS};
+use crate::layer::{CAUSES, StackLayer};
+use crate::partial::{
+    FORMAT as FORMAT_OF_PARTS, PartialAnalysis, RankPart, VERSION as VERSION_OF_PARTS,
+};
 use crate::saturating::{Total, grow};
-use crate::steps::UnitSteps;
+use crate::steps::RankSteps;
 use crate::summary::{per_second, ratio};
 use crate::sweep::Group;
 use crate::{clocks, findings, job, what_if};
 
-impl Partial {
+impl PartialAnalysis {
     /// Whether it is of a version that can be read.
     pub fn is_known(&self) -> bool {
         let is_ours = self.format == FORMAT_OF_PARTS && self.version == VERSION_OF_PARTS;
@@ -49,11 +51,17 @@ impl Partial {
 
     fn coverage(&self) -> Coverage {
         let has_steps = self.units.values().any(|unit| !unit.steps.steps.is_empty());
-        let has = |layers: &[Layer]| {
+        let has = |layers: &[StackLayer]| {
             self.functions.iter().any(|it| layers.contains(&it.layer) && it.counts.count > 0)
         };
-        let work = [Layer::Batch, Layer::Sample, Layer::Decode, Layer::Transform, Layer::Collate];
-        let has_io = has(&[Layer::Storage, Layer::ObjectStore]);
+        let work = [
+            StackLayer::Batch,
+            StackLayer::Sample,
+            StackLayer::Decode,
+            StackLayer::Transform,
+            StackLayer::Collate,
+        ];
+        let has_io = has(&[StackLayer::Storage, StackLayer::ObjectStore]);
         match (has_steps, has(&work), has_io) {
             (false, ..) => Coverage::CallsOnly,
             (true, false, false) => Coverage::NoWorkers,
@@ -82,7 +90,7 @@ impl Partial {
         }
         let has =
             |layer| self.functions.iter().any(|part| part.layer == layer && part.counts.count > 0);
-        if has(Layer::Compute) && !has(Layer::Fetch) {
+        if has(StackLayer::Compute) && !has(StackLayer::Fetch) {
             problems.push(Problem {
                 code: "inferred-steps".to_owned(),
                 count: 1,
@@ -101,7 +109,7 @@ impl Partial {
     /// What is known of steps: moved onto one clock, then settled between ranks, then judged.
     fn fill_steps(&mut self, analysis: &mut Analysis, settings: &Settings) {
         let (start_ns, run_ns) = (self.facts.start_ns, self.facts.run_ns);
-        let mut units: Vec<UnitSteps> =
+        let mut units: Vec<RankSteps> =
             self.units.values_mut().map(|unit| std::mem::take(&mut unit.steps)).collect();
         let offsets = clocks::offsets(&units.iter().collect::<Vec<_>>());
         clocks::align(units.iter_mut(), &offsets);
@@ -182,7 +190,7 @@ impl Partial {
     }
 }
 
-fn rank(unit: &UnitPart) -> Rank {
+fn rank(unit: &RankPart) -> Rank {
     let mut parts_ns = vec![0; CAUSES];
     let training = || unit.steps.training();
     for step in training() {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::analysis::{Phase, Problem};
-use crate::steps::UnitSteps;
+use crate::steps::RankSteps;
 use crate::wording::seconds;
 
 /// Differences below this are how long it takes to leave a collective.
@@ -29,7 +29,7 @@ pub(crate) struct Offset {
 type Key = (Phase, u32, u32);
 
 /// Ends of the collectives of a machine: the earliest of its ranks.
-fn ends(units: &[&UnitSteps], host: &str) -> HashMap<Key, i64> {
+fn ends(units: &[&RankSteps], host: &str) -> HashMap<Key, i64> {
     let mut ends: HashMap<Key, i64> = HashMap::new();
     for unit in units.iter().filter(|unit| unit.host == host) {
         for step in &unit.steps {
@@ -48,7 +48,7 @@ fn median(values: &mut [i64]) -> i64 {
 }
 
 /// Machines whose clocks are off, by the clock of the first unit's machine.
-pub(crate) fn offsets(units: &[&UnitSteps]) -> Vec<Offset> {
+pub(crate) fn offsets(units: &[&RankSteps]) -> Vec<Offset> {
     let Some(first) = units.first() else { return Vec::new() };
     let reference = ends(units, &first.host);
     let mut hosts: Vec<&str> = units.iter().map(|unit| unit.host.as_str()).collect();
@@ -73,7 +73,7 @@ pub(crate) fn offsets(units: &[&UnitSteps]) -> Vec<Offset> {
 }
 
 /// Moves the steps of machines whose clocks are off.
-pub(crate) fn align<'a>(units: impl Iterator<Item = &'a mut UnitSteps>, offsets: &[Offset]) {
+pub(crate) fn align<'a>(units: impl Iterator<Item = &'a mut RankSteps>, offsets: &[Offset]) {
     let by_host: BTreeMap<&str, i64> =
         offsets.iter().map(|offset| (offset.host.as_str(), offset.ahead_ns)).collect();
     for unit in units {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::steps::StepRecord;
 
-    fn unit(host: &str, ends: &[i64]) -> UnitSteps {
+    fn unit(host: &str, ends: &[i64]) -> RankSteps {
         let step = |(number, end_ns): (u32, &i64)| StepRecord {
             step: number,
             start_ns: end_ns - 100,
@@ -117,10 +117,10 @@ mod tests {
             meets_ns: Some((end_ns - 10, *end_ns)),
             ..StepRecord::default()
         };
-        UnitSteps {
+        RankSteps {
             host: host.to_owned(),
             steps: (1..).zip(ends).map(step).collect(),
-            ..UnitSteps::default()
+            ..RankSteps::default()
         }
     }
 

@@ -141,7 +141,9 @@ mod tests {
             }
             io.close(&compute);
             let set = |wanted: bool| {
-                Times::of(rows.iter().filter(|row| row.2 == wanted).map(|row| (row.0, row.1)))
+                Times::from_intervals(
+                    rows.iter().filter(|row| row.2 == wanted).map(|row| (row.0, row.1)),
+                )
             };
             assert_eq!(io.measure_ns(), set(false).measure_ns());
             assert_eq!(io.overlap_ns(), set(false).intersection(&set(true)).measure_ns());

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysis, Phase, Step};
-use crate::layer::Cause;
+use crate::layer::StallCause;
 use crate::resample::{Draws, blocks, quantile};
 use crate::wording::{percent, seconds};
 
@@ -170,7 +170,7 @@ fn shifts(ours: &[&Step], theirs: &[&Step]) -> Vec<Shift> {
             shifts.push(shift);
         }
     };
-    for cause in Cause::ALL {
+    for cause in StallCause::ALL {
         add(cause.name(), &|step| step.parts_ns.get(cause as usize).copied().unwrap_or(0));
     }
     add("compute", &|step| step.compute_ns);

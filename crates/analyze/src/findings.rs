@@ -1,7 +1,7 @@
-//! What costs time, and what to do about it, the most expensive first.
+//! Findings: what costs time and what to do about it, the most expensive first.
 //!
-//! A finding says which stalled seconds it explains; that is its rank, not the order of rules. A rule speaks
-//! only if what it rests on is in the trace, and says its threshold. No rule knows a site's figures.
+//! Findings are ordered by the stalled time that they explain, not by the order of the rules. A rule applies
+//! only if the trace has the data that it needs, and states its threshold. No rule assumes site-specific numbers.
 
 mod causes;
 mod job;
@@ -9,35 +9,35 @@ mod loader;
 mod patterns;
 
 use crate::analysis::{Analysis, Answer, Confidence, Coverage, Finding};
-use crate::layer::Cause;
+use crate::layer::StallCause;
 use crate::saturating::Total;
 use crate::wording::{percent, seconds};
 
-/// Stalls below this share of step time are none to speak of.
+/// Stalls below this share of step time are negligible.
 const FED_SHARE: f64 = 0.05;
 
-/// From when on rules speak. Shares are fractions of one.
+/// When each rule applies. Shares are fractions of one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// A cause, by its share of the step time of all ranks.
+    /// Least share of the step time of all ranks that a cause must stall.
     pub cause_share: f64,
-    /// Waiting for stalled ranks, by its share of the step time.
+    /// Least share of step time spent waiting for stalled ranks.
     pub straggler_share: f64,
-    /// Standing still for checkpoints, by its share of the run time of all ranks.
+    /// Least share of the run time of all ranks spent waiting for checkpoints.
     pub checkpoint_share: f64,
-    /// Reads are small if their mean is below this.
+    /// Reads are small if their mean size is below this.
     pub small_read_bytes: u64,
-    /// Opens, closes and stats by all calls.
+    /// Least share of opens, closes and stats in all calls.
     pub metadata_calls_share: f64,
-    /// Bytes read by what one pass an epoch would read.
+    /// Bytes read, divided by what one pass per epoch would read.
     pub reread_factor: f64,
-    /// Reads that do not begin where the last one ended.
+    /// Least share of reads that do not begin where the previous one ended.
     pub random_share: f64,
-    /// How many times slower than the median a file or folder is.
+    /// How many times slower than the median a file or folder must be.
     pub slow_target_factor: f64,
-    /// Spread of bytes or samples over ranks: standard deviation by mean.
+    /// Coefficient of variation of bytes or samples over ranks.
     pub imbalance: f64,
-    /// How many times the stall of later epochs the first one has.
+    /// How many times longer than later epochs the first one must stall.
     pub cold_factor: f64,
 }
 
@@ -59,7 +59,7 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// Their names, for `--threshold NAME=VALUE`.
+    /// The names that `--threshold NAME=VALUE` accepts.
     pub const NAMES: [&'static str; 10] = [
         "cause-share",
         "straggler-share",
@@ -73,7 +73,7 @@ impl Thresholds {
         "cold-factor",
     ];
 
-    /// Sets one by its name; false if there is none of that name, or no such value.
+    /// Sets a threshold by its name. False if the name is unknown, or the value negative or not finite.
     pub fn set(&mut self, name: &str, value: f64) -> bool {
         if !value.is_finite() || value < 0.0 {
             return false;
@@ -101,44 +101,64 @@ impl Thresholds {
 
 /// All findings of a trace, the most expensive first.
 pub(crate) fn findings(analysis: &Analysis, thresholds: &Thresholds) -> Vec<Finding> {
-    let case = Case { analysis, thresholds };
+    let context = RuleContext { analysis, thresholds };
     let mut found = Vec::new();
     if analysis.health.coverage != Coverage::CallsOnly {
-        found.extend(causes::findings(&case));
-        loader::add(&case, &mut found);
-        found.extend(job::findings(&case));
+        found.extend(causes::findings(&context));
+        found.extend(loader::findings(&context));
+        found.extend(job::findings(&context));
     }
-    found.extend(patterns::findings(&case));
+    found.extend(patterns::findings(&context));
     found.sort_by_key(|finding| std::cmp::Reverse(finding.explains_ns));
     if analysis.verdict.answer == Answer::NotInputBound {
-        // Only what costs more than such stalls comes first.
+        // Only findings that cost more than negligible stalls come before it.
         let heavy = found.iter().take_while(|finding| finding.severity >= FED_SHARE).count();
-        found.insert(heavy, job::not_input_bound(&case));
+        found.insert(heavy, job::not_input_bound(&context));
     }
     found
 }
 
-/// What rules look at.
-pub(crate) struct Case<'a> {
+/// What rules look at: the analysis so far, and the thresholds.
+pub(crate) struct RuleContext<'a> {
     pub(crate) analysis: &'a Analysis,
     pub(crate) thresholds: &'a Thresholds,
 }
 
-impl Case<'_> {
-    /// Stalled time of causes.
-    pub(crate) fn stalled_ns(&self, causes: &[Cause]) -> u64 {
+impl RuleContext<'_> {
+    /// Stalled time of some causes together.
+    pub(crate) fn stalled_ns(&self, causes: &[StallCause]) -> u64 {
         let all = self.analysis.stall.iter().filter(|time| causes.contains(&time.cause));
         all.map(|time| time.ns).total()
     }
 
-    /// A time by the step time of all ranks; by the run time if there are no steps.
+    /// A time as a share of the step time of all ranks, or of the run time if there are no steps.
     pub(crate) fn severity(&self, ns: u64) -> f64 {
         let steps = self.analysis.verdict.step_ns;
         let whole = if steps > 0 { steps } else { self.analysis.trace.run_ns };
         ns as f64 / whole.max(1) as f64
     }
 
-    /// A finding with what all of them have.
+    /// Mean share of their lives that workers spend on batches, over ranks that have workers.
+    pub(crate) fn busy_share(&self) -> f64 {
+        let ranks = self.analysis.ranks.iter().filter(|rank| rank.workers > 0);
+        let (count, sum) =
+            ranks.fold((0.0, 0.0), |(n, sum), it| (n + 1.0, sum + it.workers_busy_share));
+        if count > 0.0 { sum / count } else { 0.0 }
+    }
+
+    /// Evidence about the loader: workers, batches in flight, and how busy the workers were.
+    pub(crate) fn worker_rows(&self) -> Vec<[String; 2]> {
+        let what_if = &self.analysis.what_if;
+        let mut rows = vec![row("workers per rank", what_if.workers.to_string())];
+        if what_if.outstanding > 0 {
+            let most = what_if.outstanding.to_string();
+            rows.push(row("batches in flight per rank, at most", most));
+        }
+        rows.push(row("workers busy", percent(self.busy_share())));
+        rows
+    }
+
+    /// A finding with the fields that all rules fill in the same way.
     pub(crate) fn finding(&self, code: &str, title: String, explains_ns: u64) -> Finding {
         Finding {
             code: code.to_owned(),
@@ -156,12 +176,12 @@ pub(crate) fn row(name: &str, value: impl Into<String>) -> [String; 2] {
     [name.to_owned(), value.into()]
 }
 
-/// A row that says how much time something is, and of what.
+/// A row of evidence with a time and its share of something.
 pub(crate) fn time_row(name: &str, ns: u64, share: f64) -> [String; 2] {
     row(name, format!("{} ({})", seconds(ns), percent(share)))
 }
 
-/// The lesser of how sure two things are.
+/// The lower of two confidences.
 pub(crate) fn at_most(confidence: Confidence, limit: Confidence) -> Confidence {
     confidence.min(limit)
 }

@@ -12,7 +12,7 @@ pub struct Times {
 
 impl Times {
     /// The union of intervals in any order. Empty ones, and those that end before they begin, are none.
-    pub fn of(intervals: impl IntoIterator<Item = (i64, i64)>) -> Self {
+    pub fn from_intervals(intervals: impl IntoIterator<Item = (i64, i64)>) -> Self {
         let mut all: Vec<_> = intervals.into_iter().filter(|(start, end)| start < end).collect();
         all.sort_unstable();
         let mut times = Self::default();
@@ -46,7 +46,7 @@ impl Times {
     /// What is in either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        Self::of(self.parts.iter().chain(&other.parts).copied())
+        Self::from_intervals(self.parts.iter().chain(&other.parts).copied())
     }
 
     /// What is in both.

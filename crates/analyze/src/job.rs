@@ -11,18 +11,18 @@ pub(crate) mod verdict;
 pub(crate) mod joined;
 
 use crate::analysis::CauseTime;
-use crate::layer::{CAUSES, Cause};
+use crate::layer::{CAUSES, StallCause};
 use crate::saturating::Total;
-use crate::steps::{Parts, UnitSteps};
+use crate::steps::{NsByCause, RankSteps};
 
 /// Stalled time of the training steps of all ranks by cause, largest first; only causes that have any.
-pub(crate) fn stall_by_cause(units: &[UnitSteps]) -> Vec<CauseTime> {
-    let mut parts: Parts = [0; CAUSES];
-    for step in units.iter().flat_map(UnitSteps::training) {
+pub(crate) fn stall_by_cause(units: &[RankSteps]) -> Vec<CauseTime> {
+    let mut parts: NsByCause = [0; CAUSES];
+    for step in units.iter().flat_map(RankSteps::training) {
         parts.iter_mut().zip(step.parts_ns).for_each(|(sum, ns)| *sum += ns);
     }
     let all: u64 = parts.iter().copied().total();
-    let times = Cause::ALL.into_iter().map(|cause| (cause, parts[cause as usize]));
+    let times = StallCause::ALL.into_iter().map(|cause| (cause, parts[cause as usize]));
     let mut times: Vec<CauseTime> = times
         .filter(|(_, ns)| *ns > 0)
         .map(|(cause, ns)| CauseTime { cause, ns, share: ns as f64 / all as f64 })

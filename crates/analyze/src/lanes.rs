@@ -1,6 +1,6 @@
 //! What every thread did from moment to moment: self time by containment.
 //!
-//! Events of a thread nest; the innermost one is what it does. An event that goes on after the one around
+//! Events of a thread nest; the innermost one is event_type it does. An event that goes on after the one around
 //! it has ended is taken as inner until its own end, and counted, since such a trace has a fault.
 
 use crate::row::Row;
@@ -37,11 +37,11 @@ impl Lanes {
             if stack.open.last().is_some_and(|(end, _)| *end < row.end_ns) {
                 self.crossing += 1;
             }
-            stack.open.push((row.end_ns, row.what));
+            stack.open.push((row.end_ns, row.event_type));
         }
     }
 
-    /// Deals out what is left.
+    /// Deals out event_type is left.
     pub(crate) fn finish(&mut self, slice: &mut impl FnMut(u32, u32, i64, i64)) {
         for (lane, stack) in (0..).zip(&mut self.stacks) {
             stack.advance(lane, i64::MAX, slice);
@@ -52,10 +52,10 @@ impl Lanes {
 impl Stack {
     #[inline]
     fn advance(&mut self, lane: u32, to_ns: i64, slice: &mut impl FnMut(u32, u32, i64, i64)) {
-        while let Some((end, what)) = self.open.last().copied() {
+        while let Some((end, event_type)) = self.open.last().copied() {
             let until = end.min(to_ns);
             if self.at_ns < until {
-                slice(lane, what, self.at_ns, until);
+                slice(lane, event_type, self.at_ns, until);
                 self.at_ns = until;
             }
             if end > to_ns {
@@ -74,9 +74,15 @@ mod tests {
     fn slices(rows: &[(i64, i64, u32)]) -> (Vec<(u32, i64, i64)>, u64) {
         let mut lanes = Lanes::new(1);
         let mut found = Vec::new();
-        let mut take = |_: u32, what: u32, from: i64, to: i64| found.push((what, from, to));
-        for (start_ns, end_ns, what) in rows {
-            let row = Row { start_ns: *start_ns, end_ns: *end_ns, what: *what, ..Row::default() };
+        let mut take =
+            |_: u32, event_type: u32, from: i64, to: i64| found.push((event_type, from, to));
+        for (start_ns, end_ns, event_type) in rows {
+            let row = Row {
+                start_ns: *start_ns,
+                end_ns: *end_ns,
+                event_type: *event_type,
+                ..Row::default()
+            };
             lanes.enter(&row, &mut take);
         }
         lanes.finish(&mut take);

@@ -8,15 +8,15 @@ use feedline_trace::Kind;
 use serde::{Deserialize, Serialize};
 
 /// How many layers there are.
-pub const LAYERS: usize = Layer::ALL.len();
+pub const LAYERS: usize = StackLayer::ALL.len();
 /// How many causes there are.
-pub const CAUSES: usize = Cause::ALL.len();
+pub const CAUSES: usize = StallCause::ALL.len();
 
 /// A layer of the stack, from the top down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
-pub enum Layer {
+pub enum StackLayer {
     /// The whole program, as it says itself.
     App,
     /// Epochs, blocks, training and evaluation.
@@ -53,7 +53,7 @@ pub enum Layer {
     Meta,
 }
 
-impl Layer {
+impl StackLayer {
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 17] = [
         Self::App,
@@ -108,7 +108,7 @@ impl Layer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
-pub enum Cause {
+pub enum StallCause {
     /// Opening, closing, listing files and asking about them.
     Open,
     /// Reading files.
@@ -139,7 +139,7 @@ pub enum Cause {
     Unknown,
 }
 
-impl Cause {
+impl StallCause {
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 14] = [
         Self::Open,
@@ -181,7 +181,7 @@ impl Cause {
 
 /// One kind of event: what all events of this category and name have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct What {
+pub struct EventType {
     /// The kind of event.
     pub kind: Kind,
     /// The category, as the trace has it.
@@ -191,10 +191,10 @@ pub struct What {
     /// What the call of this name does, if it is one of files or objects.
     pub class: Option<Class>,
     /// Its layer.
-    pub layer: Layer,
+    pub layer: StackLayer,
     /// What a wait for it is called when it is the innermost thing that a worker does; none for what is
     /// not a worker's business.
-    pub cause: Option<Cause>,
+    pub cause: Option<StallCause>,
 }
 
 /// Which number of an event says how many bytes it is about.
@@ -215,7 +215,7 @@ const OBJECT_STORES: [&str; 6] = ["s3", "gcs", "azure", "http", "object_store", 
 /// Categories whose events are calls on files.
 const FILES: [&str; 6] = ["posix", "stdio", "io_uring", "mpi-io", "mpiio", "hdf5"];
 
-impl What {
+impl EventType {
     /// Recognizes events by their category and name.
     pub fn new(kind: Kind, category: &str, name: &str) -> Self {
         let known = category.to_ascii_lowercase();
@@ -223,10 +223,10 @@ impl What {
         let is_object = OBJECT_STORES.contains(&known.as_str()) || known == "memory";
         let class = if is_file || is_object { class_of(name) } else { None };
         let layer = match kind {
-            Kind::Counter | Kind::Instant => Layer::Meta,
-            _ if is_object => Layer::ObjectStore,
-            _ if is_file && matches!(class, Some(Class::Process)) => Layer::Process,
-            _ if is_file => Layer::Storage,
+            Kind::Counter | Kind::Instant => StackLayer::Meta,
+            _ if is_object => StackLayer::ObjectStore,
+            _ if is_file && matches!(class, Some(Class::Process)) => StackLayer::Process,
+            _ if is_file => StackLayer::Storage,
             _ => layer_of(&known, &name.to_ascii_lowercase()),
         };
         let cause = cause_of(layer, class);
@@ -234,7 +234,7 @@ impl What {
     }
 }
 
-impl What {
+impl EventType {
     /// Whether it only says what something is called: no event of the program.
     pub(crate) fn is_metadata(&self) -> bool {
         matches!(self.category.as_str(), "thread" | "dftracer")
@@ -279,29 +279,29 @@ fn class_of(name: &str) -> Option<Class> {
 }
 
 /// The layer of an event that a program told. Both words are in lower case.
-fn layer_of(category: &str, name: &str) -> Layer {
+fn layer_of(category: &str, name: &str) -> StackLayer {
     let starts = |words: &[&str]| words.iter().any(|word| category.starts_with(word));
     match category {
-        "thread" | "dftracer" => return Layer::Meta,
+        "thread" | "dftracer" => return StackLayer::Meta,
         "ai_root" | "dlio_benchmark" | "app" if category != "app" || name == "ai_root" => {
-            return Layer::App;
+            return StackLayer::App;
         }
-        "pipeline" => return Layer::Pipeline,
-        "comm" | "communication" | "mpi" | "nccl" => return Layer::Communication,
+        "pipeline" => return StackLayer::Pipeline,
+        "comm" | "communication" | "mpi" | "nccl" => return StackLayer::Communication,
         "device" | "cuda_memcpy" | "cuda_memcpy_p2p" | "gpu_memcpy" | "gpu_memset" => {
-            return Layer::Device;
+            return StackLayer::Device;
         }
-        "checkpoint" => return Layer::Checkpoint,
+        "checkpoint" => return StackLayer::Checkpoint,
         "reader" | "decode" => return decoding(name),
-        "transform" | "preprocess" => return Layer::Transform,
-        "collate" => return Layer::Collate,
+        "transform" | "preprocess" => return StackLayer::Transform,
+        "collate" => return StackLayer::Collate,
         _ => {}
     }
     if starts(&["compute", "cuda_kernel", "ai_framework", "kernel"]) {
         return if name.contains("trace_object") || name.contains("init") {
-            Layer::Other
+            StackLayer::Other
         } else {
-            Layer::Compute
+            StackLayer::Compute
         };
     }
     if matches!(category, "dataloader" | "data_loader" | "data" | "loader") {
@@ -309,61 +309,61 @@ fn layer_of(category: &str, name: &str) -> Layer {
     }
     // Programs that were annotated by hand choose their own categories.
     match name {
-        "fetch.iter" | "loop.iter" | "<module>.iter" => Layer::Fetch,
+        "fetch.iter" | "loop.iter" | "<module>.iter" => StackLayer::Fetch,
         // What PyTorch's profiler calls it.
-        _ if name.starts_with("enumerate(dataloader)") => Layer::Fetch,
-        _ if name.contains("__getitem__") => Layer::Sample,
-        _ if name.contains("collate") => Layer::Collate,
-        _ if name.contains("preprocess") || name.contains("transform") => Layer::Transform,
-        _ if name.contains("decode") => Layer::Decode,
-        _ => Layer::Other,
+        _ if name.starts_with("enumerate(dataloader)") => StackLayer::Fetch,
+        _ if name.contains("__getitem__") => StackLayer::Sample,
+        _ if name.contains("collate") => StackLayer::Collate,
+        _ if name.contains("preprocess") || name.contains("transform") => StackLayer::Transform,
+        _ if name.contains("decode") => StackLayer::Decode,
+        _ => StackLayer::Other,
     }
 }
 
-fn loading(name: &str) -> Layer {
+fn loading(name: &str) -> StackLayer {
     match name {
-        "batch" => Layer::Batch,
-        "fetch" | "fetch.iter" => Layer::Fetch,
-        "item" => Layer::Sample,
-        _ if name.contains("collate") => Layer::Collate,
-        _ if name.contains("preprocess") || name.contains("transform") => Layer::Transform,
-        _ if name.ends_with(".iter") => Layer::Fetch,
-        _ if name.contains("__getitem__") || name.ends_with("item") => Layer::Sample,
-        _ if name.contains("decode") || name.contains("read") => Layer::Decode,
-        _ => Layer::Other,
+        "batch" => StackLayer::Batch,
+        "fetch" | "fetch.iter" => StackLayer::Fetch,
+        "item" => StackLayer::Sample,
+        _ if name.contains("collate") => StackLayer::Collate,
+        _ if name.contains("preprocess") || name.contains("transform") => StackLayer::Transform,
+        _ if name.ends_with(".iter") => StackLayer::Fetch,
+        _ if name.contains("__getitem__") || name.ends_with("item") => StackLayer::Sample,
+        _ if name.contains("decode") || name.contains("read") => StackLayer::Decode,
+        _ => StackLayer::Other,
     }
 }
 
-fn decoding(name: &str) -> Layer {
+fn decoding(name: &str) -> StackLayer {
     if name.contains("preprocess") || name.contains("transform") {
-        Layer::Transform
+        StackLayer::Transform
     } else {
-        Layer::Decode
+        StackLayer::Decode
     }
 }
 
-fn cause_of(layer: Layer, class: Option<Class>) -> Option<Cause> {
+fn cause_of(layer: StackLayer, class: Option<Class>) -> Option<StallCause> {
     match layer {
-        Layer::ObjectStore => Some(Cause::ObjectStore),
-        Layer::Storage => Some(match class {
+        StackLayer::ObjectStore => Some(StallCause::ObjectStore),
+        StackLayer::Storage => Some(match class {
             Some(Class::Read | Class::Map | Class::Copy | Class::Wait | Class::Submit) => {
-                Cause::Read
+                StallCause::Read
             }
-            Some(Class::Write | Class::Sync) => Cause::Write,
-            _ => Cause::Open,
+            Some(Class::Write | Class::Sync) => StallCause::Write,
+            _ => StallCause::Open,
         }),
-        Layer::Batch | Layer::Sample | Layer::Other => Some(Cause::Python),
-        Layer::Decode => Some(Cause::Decode),
-        Layer::Transform => Some(Cause::Transform),
-        Layer::Collate => Some(Cause::Collate),
-        Layer::App
-        | Layer::Pipeline
-        | Layer::Fetch
-        | Layer::Compute
-        | Layer::Communication
-        | Layer::Device
-        | Layer::Checkpoint
-        | Layer::Process
-        | Layer::Meta => None,
+        StackLayer::Batch | StackLayer::Sample | StackLayer::Other => Some(StallCause::Python),
+        StackLayer::Decode => Some(StallCause::Decode),
+        StackLayer::Transform => Some(StallCause::Transform),
+        StackLayer::Collate => Some(StallCause::Collate),
+        StackLayer::App
+        | StackLayer::Pipeline
+        | StackLayer::Fetch
+        | StackLayer::Compute
+        | StackLayer::Communication
+        | StackLayer::Device
+        | StackLayer::Checkpoint
+        | StackLayer::Process
+        | StackLayer::Meta => None,
     }
 }

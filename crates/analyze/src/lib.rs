@@ -38,22 +38,23 @@ pub mod diff;
 pub mod tables;
 
 pub use analysis::Analysis;
-pub use layer::{Cause, Layer, What};
+pub use layer::{EventType, StackLayer, StallCause};
 pub use row::{Lane, NONE, Row};
 
 use std::path::PathBuf;
 
 use job::epochs::EXCLUDED_STEPS;
-use load::{LoadError, Options, Trace, Watch};
-use partial::{Partial, Shard};
+use load::{LoadOptions, LoadProgress, Trace};
+use partial::{PartialAnalysis, Shard};
 
 pub use findings::Thresholds;
+pub use load::AnalyzeError;
 
 /// How a trace is analyzed.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How it is read.
-    pub load: Options,
+    pub load: LoadOptions,
     /// From when on rules speak.
     pub thresholds: Thresholds,
     /// Steps of a block that utilization leaves out, at its beginning and at its end.
@@ -62,21 +63,18 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        let (load, thresholds) = (Options::default(), Thresholds::default());
+        let (load, thresholds) = (LoadOptions::default(), Thresholds::default());
         Self { load, thresholds, excluded_steps: EXCLUDED_STEPS }
     }
 }
-
-/// Why there is no analysis: the trace could not be read.
-pub type AnalyzeError = LoadError;
 
 /// Reads a trace and says what is in it.
 pub fn analyze(
     inputs: &[PathBuf],
     settings: &Settings,
-    watch: &dyn Watch,
+    progress: &dyn LoadProgress,
 ) -> Result<Analysis, AnalyzeError> {
-    Ok(partial_of(inputs, Shard::WHOLE, settings, watch)?.assemble(settings))
+    Ok(partial_of(inputs, Shard::WHOLE, settings, progress)?.assemble(settings))
 }
 
 /// Reads the part of a trace that is in a shard.
@@ -84,9 +82,9 @@ pub fn partial_of(
     inputs: &[PathBuf],
     shard: Shard,
     settings: &Settings,
-    watch: &dyn Watch,
-) -> Result<Partial, AnalyzeError> {
-    let trace = Trace::open(inputs, &settings.load, watch)?;
+    progress: &dyn LoadProgress,
+) -> Result<PartialAnalysis, AnalyzeError> {
+    let trace = Trace::open(inputs, &settings.load, progress)?;
     let names = inputs.iter().map(|input| input.display().to_string()).collect();
-    Partial::of(&trace, names, shard, watch)
+    PartialAnalysis::read(&trace, names, shard, progress)
 }

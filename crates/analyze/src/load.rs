@@ -10,16 +10,16 @@ mod chrome;
 mod dftracer;
 mod folder;
 mod glob;
-mod health;
 mod inputs;
 mod merge;
 mod numbering;
 mod order;
 mod ordered;
 mod possible;
-mod shelf;
+mod problem_log;
+mod row_buffer;
+mod row_ingest;
 mod spill;
-mod stock;
 mod tar;
 
 use std::num::NonZeroUsize;
@@ -29,22 +29,22 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use feedline_trace::{Access, FORMATS, FileSlice, Found, Tables, TraceError, TraceFormat, recover};
 
 use crate::analysis::Problem;
-use crate::layer::{Layer, What};
+use crate::layer::{EventType, StackLayer};
 use crate::row::{Lane, Row};
 
-use cache::{Entry, Facts, Keeper};
+use cache::{CacheEntry, CacheWriter, CachedFacts};
 use folder::{Groups, Known};
-use health::Ward;
 use inputs::Inputs;
 use merge::{Budget, Merger};
-use numbering::{Extent, Numbering};
-use ordered::{Crew, ordered};
-use shelf::Shelf;
-use stock::{Stock, Zero};
+use numbering::{Numbering, TimeSpan};
+use ordered::{Workforce, ordered};
+use problem_log::ProblemLog;
+use row_buffer::RowBuffer;
+use row_ingest::{RowIngest, ZeroTimestamp};
 
 /// How a trace is read.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct LoadOptions {
     /// Threads that decode.
     pub threads: NonZeroUsize,
     /// How much memory rows may take, and what [is set aside](Trace::set_aside); what does not fit is sorted
@@ -56,7 +56,7 @@ pub struct Options {
     pub cache_bytes: u64,
 }
 
-impl Default for Options {
+impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             threads: NonZeroUsize::MIN,
@@ -67,7 +67,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl LoadOptions {
     /// Where files go that nobody sees.
     fn scratch(&self) -> PathBuf {
         let made = self.cache.clone().filter(|folder| {
@@ -89,23 +89,23 @@ fn probe(folder: &std::path::Path) -> Option<PathBuf> {
 }
 
 /// Who wants to know how far it is.
-pub trait Watch: Sync {
+pub trait LoadProgress: Sync {
     /// Bytes, or rows, of all that there are to be read; 0 if that is not known.
-    fn progress(&self, stage: &'static str, done: u64, all: u64);
+    fn update(&self, stage: &'static str, done: u64, all: u64);
 }
 
 /// Nobody.
 #[derive(Clone, Copy, Debug)]
-pub struct Unwatched;
+pub struct NoProgress;
 
-impl Watch for Unwatched {
-    fn progress(&self, _stage: &'static str, _done: u64, _all: u64) {}
+impl LoadProgress for NoProgress {
+    fn update(&self, _stage: &'static str, _done: u64, _all: u64) {}
 }
 
 /// Why a trace is not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LoadError {
+pub enum AnalyzeError {
     /// The trace itself cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -174,7 +174,7 @@ pub enum LoadError {
 }
 
 /// A state that takes rows in any order. Merging two gives what one would have been that took all rows.
-pub trait Tally: Send {
+pub trait RowTally: Send {
     /// Takes rows.
     fn add(&mut self, rows: &[Row]);
     /// Takes what another one took.
@@ -182,7 +182,7 @@ pub trait Tally: Send {
 }
 
 /// Nothing is tallied.
-impl Tally for () {
+impl RowTally for () {
     fn add(&mut self, _rows: &[Row]) {}
     fn merge(&mut self, _other: Self) {}
 }
@@ -197,7 +197,7 @@ pub struct Trace {
     /// The threads.
     pub lanes: Vec<Lane>,
     /// The kinds of events.
-    pub whats: Vec<What>,
+    pub event_types: Vec<EventType>,
     /// Events that are no metadata.
     pub events: u64,
     /// When the first event began.
@@ -206,9 +206,9 @@ pub struct Trace {
     pub end_ns: i64,
     /// What was found wrong.
     pub problems: Vec<Problem>,
-    layers: Vec<Layer>,
+    layers: Vec<StackLayer>,
     rows: Rows,
-    options: Options,
+    options: LoadOptions,
     /// Whether rows may have times that cannot be; they are left out then.
     checks_times: bool,
     peak_bytes: AtomicU64,
@@ -221,7 +221,7 @@ pub struct Trace {
 /// Where rows come from.
 #[derive(Debug)]
 enum Rows {
-    Shelf(Shelf),
+    RowBuffer(RowBuffer),
     Groups(Groups, Known),
 }
 
@@ -229,125 +229,129 @@ impl Trace {
     /// Opens what the user named: trace folders, files of other tools, folders of them, patterns, archives.
     pub fn open(
         inputs: &[PathBuf],
-        options: &Options,
-        watch: &dyn Watch,
-    ) -> Result<Self, LoadError> {
+        options: &LoadOptions,
+        progress: &dyn LoadProgress,
+    ) -> Result<Self, AnalyzeError> {
         // What is kept of an archive spares unpacking it.
         let kept = Inputs::archives(inputs)
             .and_then(|archives| Self::entry(&archives, options))
             .and_then(|entry| Self::kept(&entry, options));
         let trace = match kept {
             Some(trace) => trace,
-            None => Self::find(inputs, options, watch)?,
+            None => Self::find(inputs, options, progress)?,
         };
         if trace.events == 0 {
-            return Err(LoadError::Empty { path: inputs.first().cloned().unwrap_or_default() });
+            return Err(AnalyzeError::Empty { path: inputs.first().cloned().unwrap_or_default() });
         }
         Ok(trace)
     }
 
-    fn find(inputs: &[PathBuf], options: &Options, watch: &dyn Watch) -> Result<Self, LoadError> {
+    fn find(
+        inputs: &[PathBuf],
+        options: &LoadOptions,
+        progress: &dyn LoadProgress,
+    ) -> Result<Self, AnalyzeError> {
         let Inputs { found, origins, unpacked } = Inputs::find(inputs, &options.scratch())?;
         let entry = Self::entry(&origins, options);
         let mut trace = match found.format.access {
-            Access::RowGroups => Self::open_folders(&found, options, watch)?,
-            _ => Self::open_others(&found, entry, options, watch)?,
+            Access::RowGroups => Self::open_folders(&found, options, progress)?,
+            _ => Self::open_others(&found, entry, options, progress)?,
         };
         trace._unpacked = unpacked;
         Ok(trace)
     }
 
     /// Where columns of files are kept; nowhere if nobody wants them to be.
-    fn entry(origins: &[FileSlice], options: &Options) -> Option<Entry> {
+    fn entry(origins: &[FileSlice], options: &LoadOptions) -> Option<CacheEntry> {
         let folder = options.cache.as_deref()?;
         (!origins.is_empty())
-            .then(|| Entry::of(folder, origins, options.cache_bytes).ok())
+            .then(|| CacheEntry::for_files(folder, origins, options.cache_bytes).ok())
             .flatten()
     }
 
     fn open_folders(
         found: &Found<'static>,
-        options: &Options,
-        watch: &dyn Watch,
-    ) -> Result<Self, LoadError> {
-        let mut ward = Ward::default();
+        options: &LoadOptions,
+        progress: &dyn LoadProgress,
+    ) -> Result<Self, AnalyzeError> {
+        let mut problems = ProblemLog::default();
         let paths: Vec<PathBuf> = found.files.iter().map(|file| file.path.clone()).collect();
         for path in &paths {
-            ward.recovered(&recover(path)?);
+            problems.recovered(&recover(path)?);
         }
         let mut tables = Tables::default();
         let groups = Groups::open(&paths, &mut tables)?;
-        let surveyed = folder::survey(&groups, options, watch)?;
-        ward.processes(&tables);
+        let surveyed = folder::survey(&groups, options, progress)?;
+        problems.processes(&tables);
         let mut numbering = surveyed.numbering;
-        let known = Known::new(&groups, &numbering.lanes, &numbering.whats);
+        let known = Known::new(&groups, &numbering.lanes, &numbering.event_types);
         let is_odd = possible::is_odd(numbering.extent);
         if is_odd {
             let (impossible, extent) =
-                possible::scan(&groups, &known, &numbering.layers, options, watch)?;
-            ward.impossible(impossible);
+                possible::scan(&groups, &known, &numbering.layers, options, progress)?;
+            problems.impossible(impossible);
             numbering.extent = extent;
         }
-        ward.rows(&numbering, surveyed.zero_times, 0);
+        problems.rows(&numbering, surveyed.zero_times, 0);
         // What summaries say of their windows is no part of what was looked at.
         let checks_times = is_odd || numbering.summaries[0] > 0;
         let events = numbering.events;
         let rows = Rows::Groups(groups, known);
-        let trace = Self::of(found.format, tables, numbering, events, rows, ward, options);
+        let trace = Self::of(found.format, tables, numbering, events, rows, problems, options);
         Ok(Self { checks_times, ..trace })
     }
 
     /// Reads files of another tool, or what was kept of them the last time.
     fn open_others(
         found: &Found<'static>,
-        entry: Option<Entry>,
-        options: &Options,
-        watch: &dyn Watch,
-    ) -> Result<Self, LoadError> {
+        entry: Option<CacheEntry>,
+        options: &LoadOptions,
+        progress: &dyn LoadProgress,
+    ) -> Result<Self, AnalyzeError> {
         if let Some(trace) = entry.as_ref().and_then(|entry| Self::kept(entry, options)) {
             return Ok(trace);
         }
         let mut tables = Tables::default();
-        let mut ward = Ward::default();
+        let mut problems = ProblemLog::default();
         let slices = &found.files;
         let zero = match found.format.access {
-            Access::Lines => Zero::IsNone,
-            _ => Zero::IsTime,
+            Access::Lines => ZeroTimestamp::Missing,
+            _ => ZeroTimestamp::Valid,
         };
-        let mut stock = Stock::new(options.budget(), zero, entry.and_then(Keeper::new));
+        let mut ingest = RowIngest::new(options.budget(), zero, entry.and_then(CacheWriter::new));
         let mut records = None;
         match found.format.access {
             Access::Lines => {
-                let met = dftracer::read(slices, options, &mut tables, watch, &mut stock)?;
-                ward.intake(&met.intake);
-                ward.unended(&tables, &met.unended);
-                ward.units(&met.units_ns);
-                ward.clocks(&stock.numbering, &tables);
+                let met = dftracer::read(slices, options, &mut tables, progress, &mut ingest)?;
+                problems.intake(&met.intake);
+                problems.unended(&tables, &met.unended);
+                problems.units(&met.units_ns);
+                problems.clocks(&ingest.numbering, &tables);
                 records = Some(met.intake.records);
             }
             Access::ClockedFiles => {
-                let met = chrome::read(slices, &mut tables, watch, &mut stock)?;
-                ward.intake(&met.intake);
-                ward.unanchored(met.unanchored);
+                let met = chrome::read(slices, &mut tables, progress, &mut ingest)?;
+                problems.intake(&met.intake);
+                problems.unanchored(met.unanchored);
             }
             Access::Stream | Access::RowGroups => {
                 let mut source = found.open()?;
-                stock.read(&mut *source, &mut tables, watch)?;
-                ward.intake(source.intake());
+                ingest.read(&mut *source, &mut tables, progress)?;
+                problems.intake(source.intake());
             }
         }
-        ward.processes(&tables);
-        ward.rows(&stock.numbering, stock.zero_times, stock.too_long);
-        ward.impossible(stock.impossible);
-        let Stock { numbering, mut shelf, keeper, .. } = stock;
-        shelf.finish(&numbering.layers)?;
+        problems.processes(&tables);
+        problems.rows(&ingest.numbering, ingest.zero_times, ingest.too_long);
+        problems.impossible(ingest.impossible);
+        let RowIngest { numbering, mut buffer, cache_writer, .. } = ingest;
+        buffer.finish(&numbering.layers)?;
         let events = records.unwrap_or(numbering.events);
-        let peak_bytes = shelf.peak_bytes();
-        let rows = Rows::Shelf(shelf);
-        let trace = Self::of(found.format, tables, numbering, events, rows, ward, options);
+        let peak_bytes = buffer.peak_bytes();
+        let rows = Rows::RowBuffer(buffer);
+        let trace = Self::of(found.format, tables, numbering, events, rows, problems, options);
         trace.peak_bytes.store(peak_bytes, Ordering::Relaxed);
-        if let Some(keeper) = keeper {
-            keeper.finish(&trace.tables, trace.facts());
+        if let Some(cache_writer) = cache_writer {
+            cache_writer.finish(&trace.tables, trace.facts());
         }
         Ok(trace)
     }
@@ -358,17 +362,17 @@ impl Trace {
         numbering: Numbering,
         events: u64,
         rows: Rows,
-        ward: Ward,
-        options: &Options,
+        problems: ProblemLog,
+        options: &LoadOptions,
     ) -> Self {
-        let Numbering { lanes, whats, layers, spans, mut extent, .. } = numbering;
+        let Numbering { lanes, event_types, layers, spans, mut extent, .. } = numbering;
         if extent.is_empty() {
             spans.into_iter().for_each(|span| extent.add(span));
         }
         if extent.is_empty() {
-            extent = Extent { start_ns: 0, end_ns: 0 };
+            extent = TimeSpan { start_ns: 0, end_ns: 0 };
         }
-        for what in &whats {
+        for what in &event_types {
             tables.name_row(&what.category);
             tables.name_row(&what.name);
         }
@@ -376,11 +380,11 @@ impl Trace {
             source: format.name,
             tables,
             lanes,
-            whats,
+            event_types,
             events,
             start_ns: extent.start_ns,
             end_ns: extent.end_ns,
-            problems: ward.problems(),
+            problems: problems.problems(),
             layers,
             rows,
             options: options.clone(),
@@ -391,11 +395,11 @@ impl Trace {
         }
     }
 
-    fn facts(&self) -> Facts {
-        Facts {
+    fn facts(&self) -> CachedFacts {
+        CachedFacts {
             source: self.source.to_owned(),
             lanes: self.lanes.iter().map(Into::into).collect(),
-            whats: self.whats.iter().map(cache::kept_what).collect(),
+            event_types: self.event_types.iter().map(cache::cached_event_type).collect(),
             events: self.events,
             start_ns: self.start_ns,
             end_ns: self.end_ns,
@@ -404,7 +408,7 @@ impl Trace {
     }
 
     /// What was kept of files that were read before. What is damaged is removed.
-    fn kept(entry: &Entry, options: &Options) -> Option<Self> {
+    fn kept(entry: &CacheEntry, options: &LoadOptions) -> Option<Self> {
         let facts = entry.facts()?;
         let format = FORMATS.iter().find(|format| format.name == facts.source)?;
         let mut tables = Tables::default();
@@ -412,14 +416,15 @@ impl Trace {
             groups.verify()?;
             Ok(groups)
         });
-        let whats: Option<Vec<What>> = facts.whats.iter().map(cache::what_of).collect();
-        let (Ok(groups), Some(whats)) = (whole, whats) else {
+        let event_types: Option<Vec<EventType>> =
+            facts.event_types.iter().map(cache::event_type_of).collect();
+        let (Ok(groups), Some(event_types)) = (whole, event_types) else {
             entry.drop();
             return None;
         };
         let lanes: Vec<Lane> = facts.lanes.into_iter().map(Into::into).collect();
-        let known = Known::new(&groups, &lanes, &whats);
-        for what in &whats {
+        let known = Known::new(&groups, &lanes, &event_types);
+        for what in &event_types {
             tables.name_row(&what.category);
             tables.name_row(&what.name);
         }
@@ -427,8 +432,8 @@ impl Trace {
             source: format.name,
             tables,
             lanes,
-            layers: whats.iter().map(|what| what.layer).collect(),
-            whats,
+            layers: event_types.iter().map(|what| what.layer).collect(),
+            event_types,
             events: facts.events,
             start_ns: facts.start_ns,
             end_ns: facts.end_ns,
@@ -457,17 +462,19 @@ impl Trace {
     ///
     /// Rows that begin and end at the same time come by lane, and on one lane by layer, so that the sequence
     /// is the same whatever the number of threads and the memory.
-    pub fn stream<T: Tally>(
+    pub fn stream<T: RowTally>(
         &self,
-        watch: &dyn Watch,
+        progress: &dyn LoadProgress,
         is_wanted: &(dyn Fn(u32) -> bool + Sync),
         tally: &(dyn Fn() -> T + Sync),
         take: &mut dyn FnMut(&[Row]),
-    ) -> Result<T, LoadError> {
+    ) -> Result<T, AnalyzeError> {
         let tallies = match &self.rows {
-            Rows::Shelf(shelf) => self.stream_shelf(shelf, watch, is_wanted, tally, take)?,
+            Rows::RowBuffer(buffer) => {
+                self.stream_buffer(buffer, progress, is_wanted, tally, take)?
+            }
             Rows::Groups(groups, known) => {
-                self.stream_groups(groups, known, watch, is_wanted, tally, take)?
+                self.stream_groups(groups, known, progress, is_wanted, tally, take)?
             }
         };
         let mut tallies = tallies.into_iter();
@@ -476,15 +483,15 @@ impl Trace {
         Ok(all)
     }
 
-    fn stream_groups<T: Tally>(
+    fn stream_groups<T: RowTally>(
         &self,
         groups: &Groups,
         known: &Known,
-        watch: &dyn Watch,
+        progress: &dyn LoadProgress,
         is_wanted: &(dyn Fn(u32) -> bool + Sync),
         tally: &(dyn Fn() -> T + Sync),
         take: &mut dyn FnMut(&[Row]),
-    ) -> Result<Vec<T>, LoadError> {
+    ) -> Result<Vec<T>, AnalyzeError> {
         let turns = folder::turns(groups, known, is_wanted);
         // What is under way takes memory too: about half of it is for that.
         let threads = self.options.threads.get();
@@ -502,11 +509,11 @@ impl Trace {
         let mut pass_on = |rows: &[Row]| {
             done += rows.len() as u64;
             take(rows);
-            watch.progress("analyzing", done, all);
+            progress.update("analyzing", done, all);
             Ok(())
         };
         let tallies = ordered(
-            Crew { threads: self.options.threads, ahead },
+            Workforce { threads: self.options.threads, ahead },
             tally,
             |give| {
                 let _ = turns.iter().all(|(_, index)| give(*index));
@@ -533,14 +540,14 @@ impl Trace {
         Ok(tallies)
     }
 
-    fn stream_shelf<T: Tally>(
+    fn stream_buffer<T: RowTally>(
         &self,
-        shelf: &Shelf,
-        watch: &dyn Watch,
+        buffer: &RowBuffer,
+        progress: &dyn LoadProgress,
         is_wanted: &(dyn Fn(u32) -> bool + Sync),
         tally: &(dyn Fn() -> T + Sync),
         take: &mut dyn FnMut(&[Row]),
-    ) -> Result<Vec<T>, LoadError> {
+    ) -> Result<Vec<T>, AnalyzeError> {
         let filter = Filter::new(self.lanes.len(), is_wanted);
         let threads = self.options.threads.get();
         let next = AtomicUsize::new(0);
@@ -553,16 +560,16 @@ impl Trace {
                         let mut kept = Vec::new();
                         loop {
                             let part = next.fetch_add(1, Ordering::Relaxed);
-                            if part >= shelf.parts() {
-                                return Ok::<T, LoadError>(own);
+                            if part >= buffer.parts() {
+                                return Ok::<T, AnalyzeError>(own);
                             }
-                            shelf.part(part, &mut |rows| own.add(filter.keep(rows, &mut kept)))?;
+                            buffer.part(part, &mut |rows| own.add(filter.keep(rows, &mut kept)))?;
                         }
                     })
                 })
                 .collect();
             let (mut kept, mut done) = (Vec::new(), 0);
-            let peak = shelf.stream(&self.layers, &mut |rows| {
+            let peak = buffer.stream(&self.layers, &mut |rows| {
                 done += rows.len() as u64;
                 let wanted = filter.keep(rows, &mut kept);
                 if let Some(tally) = &mut single {
@@ -571,7 +578,7 @@ impl Trace {
                 if !wanted.is_empty() {
                     take(wanted);
                 }
-                watch.progress("analyzing", done, shelf.len());
+                progress.update("analyzing", done, buffer.len());
                 Ok(())
             })?;
             self.peak_bytes.fetch_max(peak, Ordering::Relaxed);

@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use crate::access::Pattern;
 use crate::analysis::{Allocation, Problem, RoleCount, Strip, TraceFacts};
 use crate::cover::Cover;
-use crate::layer::{LAYERS, Layer, What};
-use crate::load::{LoadError, Trace, Watch};
-use crate::roster::{Role, Roster};
+use crate::layer::{EventType, LAYERS, StackLayer};
+use crate::load::{AnalyzeError, LoadProgress, Trace};
+use crate::roster::{Roster, ThreadRole};
 use crate::row::NONE;
 use crate::saturating::grow;
-use crate::steps::{StepRecord, Steps, UnitSteps};
+use crate::steps::{RankSteps, StepRecord, Steps};
 use crate::sweep::{GROUPS, Sweep, Swept, title};
-use crate::tally::{CounterTally, Counts, FileTally, Frame, FunctionTally, Moment, UnitTally};
+use crate::tally::{CounterTally, Counts, FileTally, FunctionTally, Moment, RankTally, TimeGrid};
 
 /// The version of the file.
 pub const VERSION: u32 = 1;
@@ -60,13 +60,13 @@ impl From<&Cover> for Covered {
 
 /// What is known of a rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct UnitPart {
+pub(crate) struct RankPart {
     pub(crate) rank: u32,
     pub(crate) title: String,
     pub(crate) host: String,
     pub(crate) is_rank: bool,
     pub(crate) workers: u32,
-    pub(crate) counts: UnitTally,
+    pub(crate) counts: RankTally,
     pub(crate) layers: [Covered; LAYERS],
     pub(crate) groups: [Covered; GROUPS],
     pub(crate) compute_ns: u64,
@@ -75,7 +75,7 @@ pub(crate) struct UnitPart {
     pub(crate) life_ns: u64,
     pub(crate) workers_busy_ns: u64,
     pub(crate) workers_life_ns: u64,
-    pub(crate) steps: UnitSteps,
+    pub(crate) steps: RankSteps,
 }
 
 /// A kind of event.
@@ -84,7 +84,7 @@ pub(crate) struct FunctionPart {
     pub(crate) kind: String,
     pub(crate) category: String,
     pub(crate) name: String,
-    pub(crate) layer: Layer,
+    pub(crate) layer: StackLayer,
     pub(crate) class: Option<String>,
     pub(crate) counts: FunctionTally,
     pub(crate) self_ns: u64,
@@ -100,7 +100,7 @@ pub(crate) struct FilePart {
 
 /// What a shard knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Partial {
+pub struct PartialAnalysis {
     /// Always [`FORMAT`].
     pub format: String,
     /// Always [`VERSION`].
@@ -115,7 +115,7 @@ pub struct Partial {
     pub(crate) functions: Vec<FunctionPart>,
     pub(crate) files: BTreeMap<String, FilePart>,
     /// By place in the roster.
-    pub(crate) units: BTreeMap<u32, UnitPart>,
+    pub(crate) units: BTreeMap<u32, RankPart>,
     pub(crate) moments: Vec<Moment>,
     pub(crate) counters: BTreeMap<String, CounterTally>,
     pub(crate) errors: Vec<u64>,
@@ -161,25 +161,25 @@ pub enum MergeError {
     None,
 }
 
-impl Partial {
+impl PartialAnalysis {
     /// Reads a trace, or the part of it that is in a shard.
-    pub fn of(
+    pub fn read(
         trace: &Trace,
         inputs: Vec<String>,
         shard: Shard,
-        watch: &dyn Watch,
-    ) -> Result<Self, LoadError> {
+        progress: &dyn LoadProgress,
+    ) -> Result<Self, AnalyzeError> {
         let roster = Roster::new(&trace.lanes, &trace.tables.processes);
-        let frame = Frame::new(trace, &roster);
-        let mut sweep = Sweep::new(trace, &roster, &frame);
-        let mut steps = Steps::new(&roster, &trace.lanes, &trace.whats);
+        let grid = TimeGrid::new(trace, &roster);
+        let mut sweep = Sweep::new(trace, &roster, &grid);
+        let mut steps = Steps::new(&roster, &trace.lanes, &trace.event_types);
         let is_wanted = |lane: u32| shard.has(roster.unit_of[lane as usize]);
         trace.set_aside(steps_bytes(trace) / u64::from(shard.of.max(1)));
-        let counts = trace.stream(watch, &is_wanted, &|| Counts::new(&frame), &mut |rows| {
+        let counts = trace.stream(progress, &is_wanted, &|| Counts::new(&grid), &mut |rows| {
             sweep.take(rows);
             rows.iter().for_each(|row| steps.row(row));
         })?;
-        let whole = Whole { trace, roster: &roster, frame: &frame, inputs };
+        let whole = PartialBuilder { trace, roster: &roster, grid: &grid, inputs };
         Ok(whole.partial(shard, counts, sweep.finish(), steps.finish()))
     }
 
@@ -271,10 +271,11 @@ impl Partial {
 /// Memory that steps will take, so that rows leave it to them: one a fetch, or where nobody says what a fetch
 /// is, one a computation.
 fn steps_bytes(trace: &Trace) -> u64 {
-    let events =
-        |layer: Layer| -> u64 { trace.lanes.iter().map(|lane| lane.events[layer as usize]).sum() };
-    let steps = match events(Layer::Fetch) {
-        0 => events(Layer::Compute),
+    let events = |layer: StackLayer| -> u64 {
+        trace.lanes.iter().map(|lane| lane.events[layer as usize]).sum()
+    };
+    let steps = match events(StackLayer::Fetch) {
+        0 => events(StackLayer::Compute),
         fetches => fetches,
     };
     // Beside its record a step has times when the rank was stalled and when batches were ready.
@@ -282,23 +283,23 @@ fn steps_bytes(trace: &Trace) -> u64 {
 }
 
 /// What a partial is made of.
-struct Whole<'a> {
+struct PartialBuilder<'a> {
     trace: &'a Trace,
     roster: &'a Roster,
-    frame: &'a Frame,
+    grid: &'a TimeGrid,
     inputs: Vec<String>,
 }
 
-impl Whole<'_> {
+impl PartialBuilder<'_> {
     fn partial(
         self,
         shard: Shard,
         counts: Counts,
         mut swept: Swept,
-        steps: Vec<UnitSteps>,
-    ) -> Partial {
+        steps: Vec<RankSteps>,
+    ) -> PartialAnalysis {
         let trace = self.trace;
-        let functions = trace.whats.iter().zip(&counts.functions).zip(&swept.self_ns);
+        let functions = trace.event_types.iter().zip(&counts.functions).zip(&swept.self_ns);
         let functions = functions.map(|((what, counts), self_ns)| FunctionPart {
             kind: what.kind.name().to_owned(),
             category: what.category.clone(),
@@ -314,10 +315,10 @@ impl Whole<'_> {
             shard.has(unit)
         });
         let counters = counts.counters.iter().map(|(what, tally)| {
-            let What { category, name, .. } = &trace.whats[*what as usize];
+            let EventType { category, name, .. } = &trace.event_types[*what as usize];
             (format!("{category}/{name}"), tally.clone())
         });
-        Partial {
+        PartialAnalysis {
             format: FORMAT.to_owned(),
             version: VERSION,
             shards: vec![shard],
@@ -330,8 +331,8 @@ impl Whole<'_> {
             },
             allocation: allocation(trace, self.roster),
             problems: trace.problems.clone(),
-            bucket_ns: self.frame.bucket_ns,
-            buckets: self.frame.buckets,
+            bucket_ns: self.grid.bucket_ns,
+            buckets: self.grid.buckets,
             functions: functions.collect(),
             files: self.files(&counts),
             units: self.units(shard, &counts, &swept, steps),
@@ -391,20 +392,20 @@ impl Whole<'_> {
         shard: Shard,
         counts: &Counts,
         swept: &Swept,
-        steps: Vec<UnitSteps>,
-    ) -> BTreeMap<u32, UnitPart> {
+        steps: Vec<RankSteps>,
+    ) -> BTreeMap<u32, RankPart> {
         let mut parts = BTreeMap::new();
         let all = (0_u32..).zip(&self.roster.units).zip(steps);
         for ((number, unit), steps) in all.filter(|((number, _), _)| shard.has(*number)) {
             let at = number as usize;
             let (cover, workers_ns) = (&swept.units[at], swept.workers_ns[at]);
-            let mut compute_ns_at = vec![0; self.frame.buckets];
+            let mut compute_ns_at = vec![0; self.grid.buckets];
             for (start, end) in cover.compute.intervals() {
-                self.frame.spread(start, end, |bucket, ns| compute_ns_at[bucket] += ns);
+                self.grid.spread(start, end, |bucket, ns| compute_ns_at[bucket] += ns);
             }
             let lane =
                 if unit.consumer == NONE { self.first_lane(unit.process) } else { unit.consumer };
-            let part = UnitPart {
+            let part = RankPart {
                 rank: unit.rank,
                 title: title(self.trace, lane),
                 host: unit.host.clone(),
@@ -437,11 +438,11 @@ fn allocation(trace: &Trace, roster: &Roster) -> Allocation {
     hosts.sort_unstable();
     hosts.dedup();
     // A process has the role of its most telling thread.
-    let mut roles: BTreeMap<u32, Role> = BTreeMap::new();
+    let mut roles: BTreeMap<u32, ThreadRole> = BTreeMap::new();
     for (lane, role) in trace.lanes.iter().zip(&roster.role_of) {
         roles.entry(lane.process).and_modify(|known| *known = *role.min(known)).or_insert(*role);
     }
-    let with = |layers: &[Layer]| {
+    let with = |layers: &[StackLayer]| {
         let has = |events: &[u64; LAYERS]| layers.iter().any(|layer| events[*layer as usize] > 0);
         trace.lanes.iter().filter(|lane| has(&lane.events)).count() as u64
     };
@@ -452,14 +453,14 @@ fn allocation(trace: &Trace, roster: &Roster) -> Allocation {
         ranks: roster.units.iter().filter(|unit| unit.consumer != NONE).count() as u64,
         processes: counted(roles.into_values()),
         threads: counted(busy),
-        compute_threads: with(&[Layer::Compute]),
-        io_threads: with(&[Layer::Storage, Layer::ObjectStore]),
+        compute_threads: with(&[StackLayer::Compute]),
+        io_threads: with(&[StackLayer::Storage, StackLayer::ObjectStore]),
     }
 }
 
-fn counted(roles: impl Iterator<Item = Role>) -> Vec<RoleCount> {
-    let mut counts: BTreeMap<Role, u64> = BTreeMap::new();
+fn counted(roles: impl Iterator<Item = ThreadRole>) -> Vec<RoleCount> {
+    let mut counts: BTreeMap<ThreadRole, u64> = BTreeMap::new();
     roles.for_each(|role| *counts.entry(role).or_default() += 1);
-    let row = |(role, count): (Role, u64)| RoleCount { role: role.name().to_owned(), count };
+    let row = |(role, count): (ThreadRole, u64)| RoleCount { role: role.name().to_owned(), count };
     counts.into_iter().map(row).collect()
 }

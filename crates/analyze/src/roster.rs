@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 
 use feedline_trace::Process;
 
-use crate::layer::Layer;
+use crate::layer::StackLayer;
 use crate::row::{Lane, NONE};
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Role {
+pub(crate) enum ThreadRole {
     /// It takes batches and computes.
     Rank,
     /// It brings batches, or parts of them.
@@ -30,7 +30,7 @@ pub(crate) enum Role {
     Other,
 }
 
-impl Role {
+impl ThreadRole {
     /// The word for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Role {
 
 /// A rank, and who works for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unit {
+pub(crate) struct Rank {
     /// Its number in the job: said by the trace, or counted.
     pub(crate) rank: u32,
     /// The machine.
@@ -65,11 +65,11 @@ pub(crate) struct Unit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Roster {
     /// Ranks, in the order of their numbers.
-    pub(crate) units: Vec<Unit>,
+    pub(crate) units: Vec<Rank>,
     /// By lane: its unit, or [`NONE`].
     pub(crate) unit_of: Vec<u32>,
     /// By lane: what it is for.
-    pub(crate) role_of: Vec<Role>,
+    pub(crate) role_of: Vec<ThreadRole>,
 }
 
 impl Roster {
@@ -90,7 +90,7 @@ impl Roster {
         let mut roster = Self {
             units,
             unit_of: vec![NONE; lanes.len()],
-            role_of: vec![Role::Other; lanes.len()],
+            role_of: vec![ThreadRole::Other; lanes.len()],
         };
         roster.assign(lanes, processes);
         roster
@@ -115,8 +115,8 @@ impl Roster {
             self.unit_of[number] = unit.unwrap_or(NONE);
             let is_consumer =
                 unit.is_some_and(|unit| self.units[unit as usize].consumer == number as u32);
-            self.role_of[number] = if is_consumer { Role::Rank } else { role(lane) };
-            if let Some(unit) = unit.filter(|_| self.role_of[number] == Role::Worker) {
+            self.role_of[number] = if is_consumer { ThreadRole::Rank } else { role(lane) };
+            if let Some(unit) = unit.filter(|_| self.role_of[number] == ThreadRole::Worker) {
                 self.units[unit as usize].workers.push(number as u32);
             }
         }
@@ -135,8 +135,9 @@ impl Roster {
 impl Roster {
     /// The unit of a device's stream.
     fn of_device(&self, lane: &Lane, processes: &[Process]) -> Option<u32> {
-        let is_device =
-            [Layer::Compute, Layer::Device].iter().any(|layer| lane.events[*layer as usize] > 0);
+        let is_device = [StackLayer::Compute, StackLayer::Device]
+            .iter()
+            .any(|layer| lane.events[*layer as usize] > 0);
         let said = processes.get(lane.process as usize).and_then(|process| process.rank);
         let found = match said {
             Some(rank) => self.units.iter().position(|unit| unit.rank == rank),
@@ -149,17 +150,17 @@ impl Roster {
 /// Lanes that fetch; if there are none, the one of every process that computes most: helpers of a framework
 /// compute too.
 fn consumers(lanes: &[Lane]) -> Vec<u32> {
-    let with = |layer: Layer| -> Vec<u32> {
+    let with = |layer: StackLayer| -> Vec<u32> {
         let rows = lanes.iter().zip(0..);
         rows.filter(|(lane, _)| lane.events[layer as usize] > 0).map(|(_, row)| row).collect()
     };
-    let fetching = with(Layer::Fetch);
+    let fetching = with(StackLayer::Fetch);
     if !fetching.is_empty() {
         return fetching;
     }
     let mut busiest: BTreeMap<u32, u32> = BTreeMap::new();
-    let computes = |lane: u32| lanes[lane as usize].events[Layer::Compute as usize];
-    for lane in with(Layer::Compute) {
+    let computes = |lane: u32| lanes[lane as usize].events[StackLayer::Compute as usize];
+    for lane in with(StackLayer::Compute) {
         let best = busiest.entry(lanes[lane as usize].process).or_insert(lane);
         if computes(lane) > computes(*best) {
             *best = lane;
@@ -169,31 +170,31 @@ fn consumers(lanes: &[Lane]) -> Vec<u32> {
 }
 
 /// Without consumers: every process that makes calls on files or objects.
-fn processes_alone(lanes: &[Lane], processes: &[Process]) -> Vec<Unit> {
-    let io = [Layer::Storage, Layer::ObjectStore];
+fn processes_alone(lanes: &[Lane], processes: &[Process]) -> Vec<Rank> {
+    let io = [StackLayer::Storage, StackLayer::ObjectStore];
     let with_calls = lanes.iter().filter(|lane| io.iter().any(|at| lane.events[*at as usize] > 0));
     let mut rows: Vec<u32> = with_calls.map(|lane| lane.process).collect();
     rows.sort_unstable();
     rows.dedup();
     rows.sort_by_key(|row| processes.get(*row as usize).map(|process| process.start_ns));
-    let unit = |(rank, process): (u32, u32)| Unit {
+    let unit = |(rank, process): (u32, u32)| Rank {
         rank,
         host: processes.get(process as usize).map(|it| it.host.clone()).unwrap_or_default(),
         process,
         consumer: NONE,
-        ..Unit::default()
+        ..Rank::default()
     };
     (0..).zip(rows).map(unit).collect()
 }
 
 /// Numbers ranks as the trace says, and those of which it says nothing after all others.
-fn number(mut found: Vec<(Option<u32>, u32)>, lanes: &[Lane], processes: &[Process]) -> Vec<Unit> {
+fn number(mut found: Vec<(Option<u32>, u32)>, lanes: &[Lane], processes: &[Process]) -> Vec<Rank> {
     found.sort_by_key(|(said, lane)| {
         let of = &lanes[*lane as usize];
         let start_ns = processes.get(of.process as usize).map(|process| process.start_ns);
         (said.is_none(), *said, start_ns, of.process, *lane)
     });
-    let mut units: Vec<Unit> = Vec::new();
+    let mut units: Vec<Rank> = Vec::new();
     let mut next =
         found.iter().filter_map(|(said, _)| *said).max().map_or(0, |last| last.wrapping_add(1));
     let mut last = None;
@@ -207,7 +208,7 @@ fn number(mut found: Vec<(Option<u32>, u32)>, lanes: &[Lane], processes: &[Proce
             next.wrapping_sub(1)
         });
         let process = processes.get(of.process as usize);
-        units.push(Unit {
+        units.push(Rank {
             rank,
             host: process.map(|process| process.host.clone()).unwrap_or_default(),
             process: of.process,
@@ -248,22 +249,28 @@ pub(crate) fn named_worker(lane: &Lane) -> Option<u32> {
     lane.name.as_deref()?.split(' ').nth(3)?.parse().ok()
 }
 
-fn role(lane: &Lane) -> Role {
-    let has = |layers: &[Layer]| layers.iter().any(|layer| lane.events[*layer as usize] > 0);
+fn role(lane: &Lane) -> ThreadRole {
+    let has = |layers: &[StackLayer]| layers.iter().any(|layer| lane.events[*layer as usize] > 0);
     let name = lane.name.as_deref().unwrap_or("").to_ascii_lowercase();
     if name.contains("pin") && name.contains("mem") {
-        Role::PinMemory
+        ThreadRole::PinMemory
     } else if name.contains("saver") || name.contains("checkpoint") {
-        Role::Checkpoint
-    } else if has(&[Layer::Batch, Layer::Sample, Layer::Decode, Layer::Transform, Layer::Collate]) {
-        Role::Worker
-    } else if has(&[Layer::Checkpoint]) {
-        Role::Checkpoint
-    } else if has(&[Layer::Storage, Layer::ObjectStore]) {
-        Role::Other
-    } else if has(&[Layer::Process]) {
-        Role::Launcher
+        ThreadRole::Checkpoint
+    } else if has(&[
+        StackLayer::Batch,
+        StackLayer::Sample,
+        StackLayer::Decode,
+        StackLayer::Transform,
+        StackLayer::Collate,
+    ]) {
+        ThreadRole::Worker
+    } else if has(&[StackLayer::Checkpoint]) {
+        ThreadRole::Checkpoint
+    } else if has(&[StackLayer::Storage, StackLayer::ObjectStore]) {
+        ThreadRole::Other
+    } else if has(&[StackLayer::Process]) {
+        ThreadRole::Launcher
     } else {
-        Role::Other
+        ThreadRole::Other
     }
 }

@@ -20,8 +20,8 @@ pub struct Row {
     pub offset: i64,
     /// Who did it: row of [`Lane`]s.
     pub lane: u32,
-    /// What it was: row of [`What`](crate::What)s.
-    pub what: u32,
+    /// What it was: row of [`EventType`](crate::EventType)s.
+    pub event_type: u32,
     /// Row of the file that it is about, or [`NONE`].
     pub file: u32,
     /// The program's epoch, or [`NONE`].
@@ -58,6 +58,6 @@ pub struct Lane {
     pub thread: u32,
     /// What the thread is called, if anyone said so.
     pub name: Option<String>,
-    /// How many events it has of each [`Layer`](crate::Layer), by the layer's number.
+    /// How many events it has of each [`StackLayer`](crate::StackLayer), by the layer's number.
     pub events: [u64; crate::layer::LAYERS],
 }

@@ -18,29 +18,29 @@ mod attribution;
 mod borders;
 mod checkpointing;
 mod consumption;
-mod items;
+mod lane_roles;
 mod lane_work;
+mod pending;
 mod production;
+mod rank_state;
 mod record;
-mod seats;
 #[cfg(test)]
 pub(crate) mod sketch;
 #[cfg(test)]
 mod tests;
-mod unit_model;
 mod window;
 
 use feedline_trace::Kind;
 
-use crate::layer::{Cause, Layer, What};
+use crate::layer::{EventType, StackLayer, StallCause};
 use crate::roster::Roster;
 use crate::row::{Lane, NONE, Row};
 
-pub(crate) use items::Parts;
+pub(crate) use pending::NsByCause;
+use rank_state::RankState;
 pub(crate) use record::{
-    BlockRecord, CheckpointRecord, Direction, PhaseRecord, StepRecord, UnitSteps,
+    BlockRecord, CheckpointRecord, Direction, PhaseRecord, RankSteps, StepRecord,
 };
-use unit_model::UnitModel;
 
 /// The steps of all ranks.
 #[derive(Debug)]
@@ -48,14 +48,14 @@ pub(crate) struct Steps {
     /// By lane: its unit and its place in it.
     places: Vec<(u32, u32)>,
     /// By what an event is.
-    sorts: Vec<Sort>,
+    classes: Vec<EventClass>,
     /// None for units without a consumer, which have no steps.
-    units: Vec<Option<UnitModel>>,
+    units: Vec<Option<RankState>>,
 }
 
 impl Steps {
     /// Nothing has happened yet.
-    pub(crate) fn new(roster: &Roster, lanes: &[Lane], whats: &[What]) -> Self {
+    pub(crate) fn new(roster: &Roster, lanes: &[Lane], event_types: &[EventType]) -> Self {
         let mut places = vec![(NONE, NONE); lanes.len()];
         let mut of_units: Vec<Vec<u32>> = vec![Vec::new(); roster.units.len()];
         for (lane, unit) in (0u32..).zip(&roster.unit_of) {
@@ -67,11 +67,11 @@ impl Steps {
         let units = roster.units.iter().zip(&of_units);
         Self {
             places,
-            sorts: whats.iter().map(Sort::new).collect(),
+            classes: event_types.iter().map(EventClass::new).collect(),
             units: units
                 .map(|(unit, of_unit)| {
                     let has_consumer = unit.consumer != NONE;
-                    has_consumer.then(|| UnitModel::new(unit, of_unit, lanes))
+                    has_consumer.then(|| RankState::new(unit, of_unit, lanes))
                 })
                 .collect(),
         }
@@ -80,34 +80,34 @@ impl Steps {
     /// Takes a row: in the order of [`Row::order`] among the rows of its rank.
     #[inline]
     pub(crate) fn row(&mut self, row: &Row) {
-        let sort = self.sorts[row.what as usize];
-        if sort.layer == Layer::Meta || !matches!(row.kind, Kind::Call | Kind::Span) {
+        let class = self.classes[row.event_type as usize];
+        if class.layer == StackLayer::Meta || !matches!(row.kind, Kind::Call | Kind::Span) {
             return;
         }
         let (unit, slot) = self.places[row.lane as usize];
         if let Some(Some(unit)) = self.units.get_mut(unit as usize) {
-            unit.row(slot, row, sort);
+            unit.row(slot, row, class);
         }
     }
 
     /// All rows have come: the steps of every rank, in the order of [`Roster::units`].
-    pub(crate) fn finish(self) -> Vec<UnitSteps> {
+    pub(crate) fn finish(self) -> Vec<RankSteps> {
         let models = self.units.into_iter();
-        models.map(|model| model.map(UnitModel::finish).unwrap_or_default()).collect()
+        models.map(|model| model.map(RankState::finish).unwrap_or_default()).collect()
     }
 }
 
 /// What an event is about, in few bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sort {
-    pub(crate) layer: Layer,
-    pub(crate) cause: Option<Cause>,
-    pub(crate) word: Word,
+pub(crate) struct EventClass {
+    pub(crate) layer: StackLayer,
+    pub(crate) cause: Option<StallCause>,
+    pub(crate) hint: NameHint,
 }
 
 /// What the name of an event says beyond its layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum NameHint {
     None,
     Train,
     Evaluate,
@@ -121,23 +121,25 @@ pub(crate) enum Word {
     Write,
 }
 
-impl Sort {
-    fn new(what: &What) -> Self {
+impl EventClass {
+    fn new(what: &EventType) -> Self {
         use feedline_recorder::Class;
         let name = what.name.to_ascii_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-        let word = match (what.layer, what.class) {
-            (Layer::Pipeline, _) if has(&["block"]) => Word::Block,
-            (Layer::Pipeline, _) if has(&["eval", "valid", "test"]) => Word::Evaluate,
-            (Layer::Pipeline, _) if has(&["train"]) => Word::Train,
-            (Layer::Checkpoint, _) if has(&["init"]) => Word::None,
-            (Layer::Checkpoint, _) if has(&["restart", "load", "restore", "read"]) => Word::Load,
-            (Layer::Checkpoint, _) => Word::Save,
-            (_, Some(Class::Sync)) => Word::Sync,
-            (_, Some(Class::Read)) => Word::Read,
-            (_, Some(Class::Write | Class::Copy)) => Word::Write,
-            _ => Word::None,
+        let hint = match (what.layer, what.class) {
+            (StackLayer::Pipeline, _) if has(&["block"]) => NameHint::Block,
+            (StackLayer::Pipeline, _) if has(&["eval", "valid", "test"]) => NameHint::Evaluate,
+            (StackLayer::Pipeline, _) if has(&["train"]) => NameHint::Train,
+            (StackLayer::Checkpoint, _) if has(&["init"]) => NameHint::None,
+            (StackLayer::Checkpoint, _) if has(&["restart", "load", "restore", "read"]) => {
+                NameHint::Load
+            }
+            (StackLayer::Checkpoint, _) => NameHint::Save,
+            (_, Some(Class::Sync)) => NameHint::Sync,
+            (_, Some(Class::Read)) => NameHint::Read,
+            (_, Some(Class::Write | Class::Copy)) => NameHint::Write,
+            _ => NameHint::None,
         };
-        Self { layer: what.layer, cause: what.cause, word }
+        Self { layer: what.layer, cause: what.cause, hint }
     }
 }

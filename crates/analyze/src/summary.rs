@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::{
-    Access, CounterSeries, DataSet, ErrorCount, FileUse, Function, Histogram, LayerTime, Overlap,
-    Timeline,
+    AccessPatterns, CounterSeries, DataVolume, ErrorCount, FileUse, Function, Histogram, LayerTime,
+    Overlap, Timeline,
 };
 use crate::errno;
-use crate::layer::Layer;
-use crate::partial::{Covered, FilePart, FunctionPart, Partial, UnitPart};
+use crate::layer::StackLayer;
+use crate::partial::{Covered, FilePart, FunctionPart, PartialAnalysis, RankPart};
 use crate::saturating::{Total, grow};
 use crate::sweep::Group;
 use crate::tally::{COUNTER_UNIT, FileTally};
@@ -33,21 +33,21 @@ pub(crate) fn per_second(amount: u64, ns: u64) -> Option<f64> {
 }
 
 fn is_event(part: &FunctionPart) -> bool {
-    part.layer != Layer::Meta && part.counts.count > 0
+    part.layer != StackLayer::Meta && part.counts.count > 0
 }
 
 fn is_class(part: &FunctionPart, class: &str) -> bool {
     part.class.as_deref() == Some(class)
 }
 
-impl Partial {
+impl PartialAnalysis {
     /// Time of every layer that has any event.
     pub(crate) fn layer_times(&self) -> Vec<LayerTime> {
-        let layers = Layer::ALL.into_iter().filter(|layer| *layer != Layer::Meta);
+        let layers = StackLayer::ALL.into_iter().filter(|layer| *layer != StackLayer::Meta);
         layers.filter_map(|layer| self.layer_time(layer)).collect()
     }
 
-    fn layer_time(&self, layer: Layer) -> Option<LayerTime> {
+    fn layer_time(&self, layer: StackLayer) -> Option<LayerTime> {
         let parts = self.functions.iter().filter(|part| part.layer == layer && is_event(part));
         let (mut events, mut bytes, mut self_ns, mut summed_ns) = (0, 0, 0, 0);
         for part in parts {
@@ -59,7 +59,7 @@ impl Partial {
         if events == 0 {
             return None;
         }
-        let of = |unit: &UnitPart| unit.layers[layer as usize];
+        let of = |unit: &RankPart| unit.layers[layer as usize];
         let covered = || self.units.values().map(of);
         Some(LayerTime {
             layer,
@@ -81,12 +81,12 @@ impl Partial {
         if compute_ns == 0 {
             return Vec::new();
         }
-        type Pick = fn(&UnitPart) -> Covered;
+        type Pick = fn(&RankPart) -> Covered;
         let kinds: [(&str, Pick); 4] = [
             ("io", |unit| unit.groups[Group::Io as usize]),
-            ("app-io", |unit| unit.layers[Layer::Sample as usize]),
+            ("app-io", |unit| unit.layers[StackLayer::Sample as usize]),
             ("loader", |unit| unit.groups[Group::Loader as usize]),
-            ("checkpoint", |unit| unit.layers[Layer::Checkpoint as usize]),
+            ("checkpoint", |unit| unit.layers[StackLayer::Checkpoint as usize]),
         ];
         let of = |(what, pick): (&str, Pick)| {
             let covered = || self.units.values().map(pick);
@@ -139,7 +139,7 @@ impl Partial {
     }
 
     /// Bytes and files.
-    pub(crate) fn data_set(&self) -> DataSet {
+    pub(crate) fn data_set(&self) -> DataVolume {
         let all = || self.files.values().map(|file| &file.counts);
         let sum = |of: fn(&FileTally) -> u64| all().map(of).total();
         let io = || self.functions.iter().filter(|part| part.layer.is_io());
@@ -153,7 +153,7 @@ impl Partial {
         let files_read = all().filter(|file| file.reads > 0).count() as u64;
         let extent_read = sum(|file| file.extent_read);
         let placed: u64 = all().filter(|file| file.extent_read > 0).map(|f| f.bytes_read).total();
-        DataSet {
+        DataVolume {
             files: self.files.len() as u64,
             files_read,
             files_written: all().filter(|file| file.writes > 0).count() as u64,
@@ -195,13 +195,13 @@ impl Partial {
     }
 
     /// Where in files calls read and wrote.
-    pub(crate) fn access(&self) -> Access {
+    pub(crate) fn access(&self) -> AccessPatterns {
         let (reads, writes) = (&self.reads, &self.writes);
         let maps = || {
             let maps = self.functions.iter().filter(|part| is_class(part, "map"));
             maps.filter(|part| part.name.starts_with("mmap"))
         };
-        Access {
+        AccessPatterns {
             reads_consecutive: reads.consecutive,
             reads_forward: reads.forward,
             reads_backward: reads.backward,
@@ -250,7 +250,7 @@ impl Partial {
     /// What happened when.
     pub(crate) fn timeline(&self) -> Timeline {
         let moments = |of: fn(&crate::tally::Moment) -> u64| self.moments.iter().map(of).collect();
-        let units = |of: fn(&UnitPart) -> &Vec<u64>| {
+        let units = |of: fn(&RankPart) -> &Vec<u64>| {
             self.units.values().map(|unit| of(unit).clone()).collect::<Vec<_>>()
         };
         let mut compute_ns = vec![0; self.buckets];

@@ -8,12 +8,12 @@ use crate::access::{Pattern, Places};
 use crate::analysis::Strip;
 use crate::cover::{Backdrop, Cover};
 use crate::lanes::Lanes;
-use crate::layer::{LAYERS, Layer};
+use crate::layer::{LAYERS, StackLayer};
 use crate::load::Trace;
-use crate::roster::{Role, Roster};
+use crate::roster::{Roster, ThreadRole};
 use crate::row::{NONE, Row};
 use crate::saturating::grow;
-use crate::tally::{Deed, Frame};
+use crate::tally::{FileOp, TimeGrid};
 
 /// The most threads that get a strip.
 const STRIPS: usize = 128;
@@ -34,7 +34,7 @@ pub(crate) const GROUPS: usize = 3;
 
 /// Unions of a rank and all that works for it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UnitCover {
+pub(crate) struct RankCover {
     /// Computation and copies to the device.
     pub(crate) compute: Backdrop,
     pub(crate) layers: [Cover; LAYERS],
@@ -64,11 +64,11 @@ struct Making {
 
 /// The walk.
 pub(crate) struct Sweep<'a> {
-    frame: &'a Frame,
+    grid: &'a TimeGrid,
     roster: &'a Roster,
     is_close: Vec<bool>,
     lanes: Lanes,
-    pub(crate) units: Vec<UnitCover>,
+    pub(crate) units: Vec<RankCover>,
     lives: Vec<Life>,
     pub(crate) self_ns: Vec<u64>,
     reads: Places,
@@ -81,7 +81,7 @@ pub(crate) struct Sweep<'a> {
 
 /// What came of the walk.
 pub(crate) struct Swept {
-    pub(crate) units: Vec<UnitCover>,
+    pub(crate) units: Vec<RankCover>,
     /// By unit: busy time and lives of its workers.
     pub(crate) workers_ns: Vec<(u64, u64)>,
     pub(crate) self_ns: Vec<u64>,
@@ -92,16 +92,20 @@ pub(crate) struct Swept {
 }
 
 impl<'a> Sweep<'a> {
-    pub(crate) fn new(trace: &Trace, roster: &'a Roster, frame: &'a Frame) -> Self {
+    pub(crate) fn new(trace: &Trace, roster: &'a Roster, grid: &'a TimeGrid) -> Self {
         let lanes = trace.lanes.len();
         let mut sweep = Self {
-            frame,
+            grid,
             roster,
-            is_close: trace.whats.iter().map(|what| what.class == Some(Class::Close)).collect(),
+            is_close: trace
+                .event_types
+                .iter()
+                .map(|what| what.class == Some(Class::Close))
+                .collect(),
             lanes: Lanes::new(lanes),
-            units: vec![UnitCover::default(); roster.units.len()],
+            units: vec![RankCover::default(); roster.units.len()],
             lives: vec![Life::default(); lanes],
-            self_ns: vec![0; trace.whats.len()],
+            self_ns: vec![0; trace.event_types.len()],
             reads: Places::new(lanes),
             writes: Places::new(lanes),
             strip_of: vec![NONE; lanes],
@@ -137,19 +141,19 @@ impl<'a> Sweep<'a> {
         if matches!(row.kind, Kind::Counter | Kind::Instant) {
             return;
         }
-        let layer = self.frame.layers[row.what as usize];
-        if layer == Layer::Meta {
+        let layer = self.grid.layers[row.event_type as usize];
+        if layer == StackLayer::Meta {
             return;
         }
         if row.kind != Kind::Summary {
             self.enter(row);
         }
         self.cover(row, layer);
-        if let Some(deed) = self.frame.deeds[row.what as usize] {
-            match deed {
-                Deed::Read if row.kind != Kind::Summary => self.reads.take(row),
-                Deed::Write if row.kind != Kind::Summary => self.writes.take(row),
-                _ if self.is_close[row.what as usize] => {
+        if let Some(op) = self.grid.file_ops[row.event_type as usize] {
+            match op {
+                FileOp::Read if row.kind != Kind::Summary => self.reads.take(row),
+                FileOp::Write if row.kind != Kind::Summary => self.writes.take(row),
+                _ if self.is_close[row.event_type as usize] => {
                     self.reads.close(row.lane, row.file);
                     self.writes.close(row.lane, row.file);
                 }
@@ -160,23 +164,23 @@ impl<'a> Sweep<'a> {
 
     #[inline]
     fn enter(&mut self, row: &Row) {
-        let Self { lanes, self_ns, strip_of, making, frame, .. } = self;
+        let Self { lanes, self_ns, strip_of, making, grid, .. } = self;
         lanes.enter(row, &mut |lane, what, from_ns, to_ns| {
             grow(&mut self_ns[what as usize], to_ns.abs_diff(from_ns));
             if let Some(making) = making.get_mut(strip_of[lane as usize] as usize) {
-                making.slice(frame, frame.layers[what as usize], from_ns, to_ns);
+                making.slice(grid, grid.layers[what as usize], from_ns, to_ns);
             }
         });
     }
 
     #[inline]
-    fn cover(&mut self, row: &Row, layer: Layer) {
+    fn cover(&mut self, row: &Row, layer: StackLayer) {
         let unit = self.roster.unit_of[row.lane as usize];
         let Some(unit) = self.units.get_mut(unit as usize) else { return };
         let (start, end) = (row.start_ns, row.end_ns);
         unit.first_ns.get_or_insert(start);
         unit.last_ns = unit.last_ns.max(end);
-        if matches!(layer, Layer::Compute | Layer::Device) {
+        if matches!(layer, StackLayer::Compute | StackLayer::Device) {
             unit.compute.add(start, end);
         }
         unit.layers[layer as usize].add(start, end, &unit.compute);
@@ -185,13 +189,17 @@ impl<'a> Sweep<'a> {
         }
         let is_work = matches!(
             layer,
-            Layer::Batch | Layer::Sample | Layer::Decode | Layer::Transform | Layer::Collate
+            StackLayer::Batch
+                | StackLayer::Sample
+                | StackLayer::Decode
+                | StackLayer::Transform
+                | StackLayer::Collate
         );
-        let is_worker = self.roster.role_of[row.lane as usize] == Role::Worker;
+        let is_worker = self.roster.role_of[row.lane as usize] == ThreadRole::Worker;
         if is_work || (is_worker && layer.is_io()) {
             unit.groups[Group::Loader as usize].add(start, end, &unit.compute);
         }
-        if !matches!(layer, Layer::App | Layer::Pipeline) {
+        if !matches!(layer, StackLayer::App | StackLayer::Pipeline) {
             unit.groups[Group::Any as usize].add(start, end, &unit.compute);
         }
         if is_worker {
@@ -206,15 +214,15 @@ impl<'a> Sweep<'a> {
 
     /// Closes everything.
     pub(crate) fn finish(mut self) -> Swept {
-        let Self { lanes, self_ns, strip_of, making, frame, .. } = &mut self;
+        let Self { lanes, self_ns, strip_of, making, grid, .. } = &mut self;
         lanes.finish(&mut |lane, what, from_ns, to_ns| {
             grow(&mut self_ns[what as usize], to_ns.abs_diff(from_ns));
             if let Some(making) = making.get_mut(strip_of[lane as usize] as usize) {
-                making.slice(frame, frame.layers[what as usize], from_ns, to_ns);
+                making.slice(grid, grid.layers[what as usize], from_ns, to_ns);
             }
         });
         for unit in &mut self.units {
-            let UnitCover { compute, layers, groups, .. } = unit;
+            let RankCover { compute, layers, groups, .. } = unit;
             for cover in layers.iter_mut().chain(groups) {
                 cover.close(compute);
             }
@@ -228,14 +236,14 @@ impl<'a> Sweep<'a> {
                 grow(&mut sums.1, life.first_ns.map_or(0, |first| life.last_ns.abs_diff(first)));
             }
         }
-        let frame = self.frame;
+        let grid = self.grid;
         Swept {
             units: self.units,
             workers_ns,
             self_ns: self.self_ns,
             reads: self.reads.pattern,
             writes: self.writes.pattern,
-            strips: self.making.into_iter().map(|making| making.finish(frame)).collect(),
+            strips: self.making.into_iter().map(|making| making.finish(grid)).collect(),
             crossing: self.lanes.crossing,
         }
     }
@@ -243,24 +251,24 @@ impl<'a> Sweep<'a> {
 
 impl Making {
     #[inline]
-    fn slice(&mut self, frame: &Frame, layer: Layer, from_ns: i64, to_ns: i64) {
+    fn slice(&mut self, grid: &TimeGrid, layer: StackLayer, from_ns: i64, to_ns: i64) {
         if self.from_ns <= from_ns && to_ns <= self.until_ns {
             self.layers_ns[layer as usize] += to_ns.abs_diff(from_ns);
             return;
         }
-        self.slices(frame, layer, from_ns, to_ns);
+        self.slices(grid, layer, from_ns, to_ns);
     }
 
     /// A slice that may go over the edge of a bucket.
-    fn slices(&mut self, frame: &Frame, layer: Layer, from_ns: i64, to_ns: i64) {
-        frame.spread(from_ns, to_ns, |bucket, ns| {
+    fn slices(&mut self, grid: &TimeGrid, layer: StackLayer, from_ns: i64, to_ns: i64) {
+        grid.spread(from_ns, to_ns, |bucket, ns| {
             if bucket > self.bucket {
-                self.advance(frame.bucket_ns, bucket);
+                self.advance(grid.bucket_ns, bucket);
             }
             self.layers_ns[layer as usize] += ns;
         });
-        self.from_ns = frame.start_ns + (self.bucket as u64 * frame.bucket_ns).cast_signed();
-        self.until_ns = (self.from_ns + frame.bucket_ns.cast_signed()).min(frame.end_ns);
+        self.from_ns = grid.start_ns + (self.bucket as u64 * grid.bucket_ns).cast_signed();
+        self.until_ns = (self.from_ns + grid.bucket_ns.cast_signed()).min(grid.end_ns);
     }
 
     /// Goes on to a later bucket.
@@ -276,8 +284,8 @@ impl Making {
         }
     }
 
-    fn finish(mut self, frame: &Frame) -> Strip {
-        self.advance(frame.bucket_ns, frame.buckets);
+    fn finish(mut self, grid: &TimeGrid) -> Strip {
+        self.advance(grid.bucket_ns, grid.buckets);
         self.strip
     }
 }

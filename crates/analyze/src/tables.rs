@@ -1,13 +1,13 @@
 //! An analysis as tables: what `--export` writes and `feedline sql` reads.
 
 use crate::analysis::{Analysis, FileUse, Phase};
-use crate::layer::Cause;
+use crate::layer::StallCause;
 
 /// Values of a column, one a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Whole numbers.
-    Whole(Vec<Option<i64>>),
+    /// Whole numbers, with gaps where a value is not known.
+    Integers(Vec<Option<i64>>),
     /// Real numbers.
     Real(Vec<Option<f64>>),
     /// Texts.
@@ -18,7 +18,7 @@ impl Values {
     /// How many there are.
     pub fn len(&self) -> usize {
         match self {
-            Self::Whole(values) => values.len(),
+            Self::Integers(values) => values.len(),
             Self::Real(values) => values.len(),
             Self::Text(values) => values.len(),
         }
@@ -79,12 +79,12 @@ impl<'a, R> Maker<'a, R> {
     fn maybe_whole(self, name: &str, of: impl Fn(&R) -> Option<u64>) -> Self {
         let value = |row: &R| of(row).map(|value| i64::try_from(value).unwrap_or(i64::MAX));
         let values = self.rows.iter().map(value).collect();
-        self.column(name, Values::Whole(values))
+        self.column(name, Values::Integers(values))
     }
 
     fn signed(self, name: &str, of: impl Fn(&R) -> i64) -> Self {
         let values = self.rows.iter().map(|row| Some(of(row))).collect();
-        self.column(name, Values::Whole(values))
+        self.column(name, Values::Integers(values))
     }
 
     fn real(self, name: &str, of: impl Fn(&R) -> Option<f64>) -> Self {
@@ -99,7 +99,7 @@ impl<'a, R> Maker<'a, R> {
 
     /// A column a cause.
     fn causes(mut self, suffix: &str, of: impl Fn(&R) -> &Vec<u64>) -> Self {
-        for cause in Cause::ALL {
+        for cause in StallCause::ALL {
             let name = format!("{}{suffix}", cause.name().replace('-', "_"));
             self = self.whole(&name, |row| of(row).get(cause as usize).copied().unwrap_or(0));
         }
@@ -193,7 +193,7 @@ fn stalls(analysis: &Analysis) -> Table {
         .steps
         .iter()
         .flat_map(|step| {
-            let parts = Cause::ALL.into_iter().zip(step.parts_ns.iter().copied());
+            let parts = StallCause::ALL.into_iter().zip(step.parts_ns.iter().copied());
             parts.filter(|(_, ns)| *ns > 0).map(move |(cause, ns)| (step, cause, ns))
         })
         .collect();

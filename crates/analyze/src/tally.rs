@@ -7,8 +7,8 @@ use feedline_recorder::Class;
 use feedline_trace::Kind;
 
 use crate::histogram::Spread;
-use crate::layer::{Layer, What};
-use crate::load::{Tally, Trace};
+use crate::layer::{EventType, StackLayer};
+use crate::load::{RowTally, Trace};
 use crate::roster::Roster;
 use crate::row::{NONE, Row};
 use crate::saturating::grow;
@@ -30,7 +30,7 @@ const COUNTER_MOST: f64 = 1e18;
 
 /// What a call does to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum FileOp {
     Read,
     Write,
     Open,
@@ -40,12 +40,12 @@ pub(crate) enum Deed {
     Other,
 }
 
-impl Deed {
-    pub(crate) fn of(what: &What) -> Option<Self> {
-        if !what.layer.is_io() {
+impl FileOp {
+    pub(crate) fn from_event_type(event_type: &EventType) -> Option<Self> {
+        if !event_type.layer.is_io() {
             return None;
         }
-        Some(match what.class {
+        Some(match event_type.class {
             Some(Class::Read) => Self::Read,
             Some(Class::Write) => Self::Write,
             Some(Class::Open) => Self::Open,
@@ -57,21 +57,21 @@ impl Deed {
 
 /// What all tallies of a trace need to know.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub(crate) struct TimeGrid {
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
     pub(crate) bucket_ns: u64,
     pub(crate) buckets: usize,
     /// By kind of event.
-    pub(crate) deeds: Vec<Option<Deed>>,
-    pub(crate) layers: Vec<Layer>,
+    pub(crate) file_ops: Vec<Option<FileOp>>,
+    pub(crate) layers: Vec<StackLayer>,
     /// By lane: the unit, or [`NONE`].
     pub(crate) unit_of: Vec<u32>,
     pub(crate) units: usize,
     pub(crate) files: usize,
 }
 
-impl Frame {
+impl TimeGrid {
     pub(crate) fn new(trace: &Trace, roster: &Roster) -> Self {
         let run_ns = trace.end_ns.abs_diff(trace.start_ns).max(1);
         let bucket_ns = round_up(run_ns.div_ceil(BUCKETS));
@@ -80,8 +80,8 @@ impl Frame {
             end_ns: trace.end_ns,
             bucket_ns,
             buckets: usize::try_from(run_ns.div_ceil(bucket_ns)).unwrap_or(0),
-            deeds: trace.whats.iter().map(Deed::of).collect(),
-            layers: trace.whats.iter().map(|what| what.layer).collect(),
+            file_ops: trace.event_types.iter().map(FileOp::from_event_type).collect(),
+            layers: trace.event_types.iter().map(|event_type| event_type.layer).collect(),
             unit_of: roster.unit_of.clone(),
             units: roster.units.len(),
             files: trace.tables.files().len(),
@@ -190,7 +190,7 @@ impl FileTally {
 
 /// What a rank and its workers did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct UnitTally {
+pub(crate) struct RankTally {
     pub(crate) bytes_read: u64,
     pub(crate) bytes_written: u64,
     pub(crate) calls: u64,
@@ -299,7 +299,7 @@ impl CounterTally {
 /// All that is counted.
 #[derive(Debug)]
 pub(crate) struct Counts<'a> {
-    frame: &'a Frame,
+    grid: &'a TimeGrid,
     /// The bucket of the last moment, and from when to when it goes: rows that follow each other are mostly
     /// in the same one, and dividing is slow.
     near: (i64, i64, usize),
@@ -309,7 +309,7 @@ pub(crate) struct Counts<'a> {
     pub(crate) others: HashSet<(u32, u32)>,
     /// What was put there last.
     last: (u32, u32),
-    pub(crate) units: Vec<UnitTally>,
+    pub(crate) units: Vec<RankTally>,
     pub(crate) moments: Vec<Moment>,
     pub(crate) counters: BTreeMap<u32, CounterTally>,
     pub(crate) errors: Vec<u64>,
@@ -321,21 +321,21 @@ pub(crate) struct Counts<'a> {
 }
 
 impl<'a> Counts<'a> {
-    pub(crate) fn new(frame: &'a Frame) -> Self {
-        let unit = UnitTally {
-            read_at: vec![0; frame.buckets],
-            io_ns_at: vec![0; frame.buckets],
-            ..UnitTally::default()
+    pub(crate) fn new(grid: &'a TimeGrid) -> Self {
+        let unit = RankTally {
+            read_at: vec![0; grid.buckets],
+            io_ns_at: vec![0; grid.buckets],
+            ..RankTally::default()
         };
         Self {
-            frame,
+            grid,
             near: (0, 0, 0),
-            functions: vec![FunctionTally::default(); frame.layers.len()],
-            files: vec![FileTally::default(); frame.files],
+            functions: vec![FunctionTally::default(); grid.layers.len()],
+            files: vec![FileTally::default(); grid.files],
             others: HashSet::new(),
             last: (NONE, NONE),
-            units: vec![unit; frame.units],
-            moments: vec![Moment::default(); frame.buckets],
+            units: vec![unit; grid.units],
+            moments: vec![Moment::default(); grid.buckets],
             counters: BTreeMap::new(),
             errors: vec![0; ERRORS],
             read_sizes: [0; 64],
@@ -347,14 +347,14 @@ impl<'a> Counts<'a> {
 
     #[inline]
     fn take(&mut self, row: &Row) {
-        let what = row.what as usize;
-        let layer = self.frame.layers[what];
+        let event_type = row.event_type as usize;
+        let layer = self.grid.layers[event_type];
         if row.kind == Kind::Counter {
             return self.counter(row);
         }
         let (calls, ns) = calls_of(row);
         let errors = if row.errno == 0 { 0 } else { calls };
-        let function = &mut self.functions[what];
+        let function = &mut self.functions[event_type];
         grow(&mut function.count, calls);
         grow(&mut function.errors, errors);
         grow(&mut function.total_ns, ns);
@@ -368,24 +368,24 @@ impl<'a> Counts<'a> {
             function.latency.add_many(ns, calls);
             function.size.add_many(row.bytes, if row.bytes > 0 { calls } else { 0 });
         }
-        if let Some(deed) = self.frame.deeds[what] {
-            self.io(row, deed, calls, ns);
-        } else if layer == Layer::Sample {
-            let unit = self.frame.unit_of[row.lane as usize];
+        if let Some(op) = self.grid.file_ops[event_type] {
+            self.io(row, op, calls, ns);
+        } else if layer == StackLayer::Sample {
+            let unit = self.grid.unit_of[row.lane as usize];
             if let Some(unit) = self.units.get_mut(unit as usize) {
                 grow(&mut unit.samples, calls);
             }
         }
     }
 
-    fn io(&mut self, row: &Row, deed: Deed, calls: u64, ns: u64) {
+    fn io(&mut self, row: &Row, op: FileOp, calls: u64, ns: u64) {
         let errors = if row.errno == 0 { 0 } else { calls };
         if errors > 0 {
             grow(&mut self.errors[usize::from(row.errno).min(ERRORS - 1)], errors);
         }
-        let unit = self.frame.unit_of[row.lane as usize];
-        self.shape(row, deed, calls, ns);
-        self.file(row, deed, unit, calls, ns);
+        let unit = self.grid.unit_of[row.lane as usize];
+        self.shape(row, op, calls, ns);
+        self.file(row, op, unit, calls, ns);
         let bucket = self.bucket(row.start_ns);
         let moment = &mut self.moments[bucket];
         grow(&mut moment.calls, calls);
@@ -393,8 +393,8 @@ impl<'a> Counts<'a> {
         if let Some(unit) = &mut of_unit {
             grow(&mut unit.calls, calls);
         }
-        match deed {
-            Deed::Read => {
+        match op {
+            FileOp::Read => {
                 if let Some(unit) = &mut of_unit {
                     grow(&mut unit.bytes_read, row.bytes);
                 }
@@ -404,40 +404,39 @@ impl<'a> Counts<'a> {
                 let reads = &mut moment.reads[coarse(mean(ns, calls))];
                 *reads = reads.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
             }
-            Deed::Write => {
+            FileOp::Write => {
                 if let Some(unit) = &mut of_unit {
                     grow(&mut unit.bytes_written, row.bytes);
                 }
             }
-            Deed::Open | Deed::Meta | Deed::Other => {}
+            FileOp::Open | FileOp::Meta | FileOp::Other => {}
         }
-        self.when(bucket, row, deed, unit);
+        self.when(bucket, row, op, unit);
     }
 
     /// The bucket of a moment.
     #[inline]
     fn bucket(&mut self, at_ns: i64) -> usize {
         if !(self.near.0..self.near.1).contains(&at_ns) {
-            let bucket = self.frame.bucket(at_ns);
-            let from_ns =
-                self.frame.start_ns + (bucket as u64 * self.frame.bucket_ns).cast_signed();
-            self.near = (from_ns, from_ns + self.frame.bucket_ns.cast_signed(), bucket);
+            let bucket = self.grid.bucket(at_ns);
+            let from_ns = self.grid.start_ns + (bucket as u64 * self.grid.bucket_ns).cast_signed();
+            self.near = (from_ns, from_ns + self.grid.bucket_ns.cast_signed(), bucket);
         }
         self.near.2
     }
 
     /// Deals time and bytes out to the buckets that the call was in; bytes by time, so that they add up.
     #[inline]
-    fn when(&mut self, first: usize, row: &Row, deed: Deed, unit: u32) {
+    fn when(&mut self, first: usize, row: &Row, op: FileOp, unit: u32) {
         let is_within = row.end_ns <= self.near.1;
-        let (moments, units, frame) = (&mut self.moments, &mut self.units, self.frame);
+        let (moments, units, grid) = (&mut self.moments, &mut self.units, self.grid);
         let mut put = |bucket: usize, ns: u64, bytes: u64| {
             let moment = &mut moments[bucket];
             grow(&mut moment.io_ns, ns);
-            let (read, written) = match deed {
-                Deed::Read => (bytes, 0),
-                Deed::Write => (0, bytes),
-                Deed::Open | Deed::Meta | Deed::Other => (0, 0),
+            let (read, written) = match op {
+                FileOp::Read => (bytes, 0),
+                FileOp::Write => (0, bytes),
+                FileOp::Open | FileOp::Meta | FileOp::Other => (0, 0),
             };
             grow(&mut moment.bytes_read, read);
             grow(&mut moment.bytes_written, written);
@@ -451,7 +450,7 @@ impl<'a> Counts<'a> {
             return put(first, all_ns, row.bytes);
         }
         let (mut ns_before, mut bytes_before) = (0, 0);
-        frame.spread(row.start_ns, row.end_ns, |bucket, ns| {
+        grid.spread(row.start_ns, row.end_ns, |bucket, ns| {
             ns_before += ns;
             let bytes = u128::from(row.bytes) * u128::from(ns_before) / u128::from(all_ns);
             let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -467,7 +466,7 @@ impl<'a> Counts<'a> {
         std::hint::black_box(files.fold(0, |seen, file| seen ^ file.opens ^ file.units));
     }
 
-    fn file(&mut self, row: &Row, deed: Deed, unit: u32, calls: u64, ns: u64) {
+    fn file(&mut self, row: &Row, op: FileOp, unit: u32, calls: u64, ns: u64) {
         let Some(file) = self.files.get_mut(row.file as usize) else { return };
         match 1_u64.checked_shl(unit) {
             Some(bit) => file.units |= bit,
@@ -479,8 +478,8 @@ impl<'a> Counts<'a> {
         }
         grow(&mut file.ns, ns);
         grow(&mut file.errors, if row.errno == 0 { 0 } else { calls });
-        match deed {
-            Deed::Read => {
+        match op {
+            FileOp::Read => {
                 grow(&mut file.reads, calls);
                 grow(&mut file.bytes_read, row.bytes);
                 if row.kind != Kind::Summary && row.offset >= 0 {
@@ -488,44 +487,44 @@ impl<'a> Counts<'a> {
                     file.extent_read = file.extent_read.max(end);
                 }
             }
-            Deed::Write => {
+            FileOp::Write => {
                 grow(&mut file.writes, calls);
                 grow(&mut file.bytes_written, row.bytes);
             }
-            Deed::Open => {
+            FileOp::Open => {
                 grow(&mut file.opens, calls);
                 grow(&mut file.metadata_ns, ns);
             }
-            Deed::Meta => {
+            FileOp::Meta => {
                 grow(&mut file.others, calls);
                 grow(&mut file.metadata_ns, ns);
             }
-            Deed::Other => grow(&mut file.others, calls),
+            FileOp::Other => grow(&mut file.others, calls),
         }
     }
 
     /// Sizes and latencies by powers of two.
-    fn shape(&mut self, row: &Row, deed: Deed, calls: u64, ns: u64) {
+    fn shape(&mut self, row: &Row, op: FileOp, calls: u64, ns: u64) {
         let mean = |sum: u64| mean(sum, calls);
         let power = |value: u64| value.max(1).ilog2() as usize;
         let (size, latency) = (power(mean(row.bytes)), power(mean(ns)));
-        match deed {
-            Deed::Read => {
+        match op {
+            FileOp::Read => {
                 grow(&mut self.read_sizes[size], calls);
                 grow(&mut self.read_latencies[latency], calls);
                 grow(&mut self.read_size_by_latency[size * 64 + latency], calls);
             }
-            Deed::Write => grow(&mut self.write_sizes[size], calls),
-            Deed::Open | Deed::Meta | Deed::Other => {}
+            FileOp::Write => grow(&mut self.write_sizes[size], calls),
+            FileOp::Open | FileOp::Meta | FileOp::Other => {}
         }
     }
 
     fn counter(&mut self, row: &Row) {
         let value = f64::from_bits(row.bytes);
         if value.is_finite() {
-            let bucket = self.frame.bucket(row.start_ns) as u32;
+            let bucket = self.grid.bucket(row.start_ns) as u32;
             let (count, sum) =
-                self.counters.entry(row.what).or_default().buckets.entry(bucket).or_default();
+                self.counters.entry(row.event_type).or_default().buckets.entry(bucket).or_default();
             *count += 1;
             // Within bounds sums fit, and are the same in any order.
             let value = value.clamp(-COUNTER_MOST, COUNTER_MOST);
@@ -534,7 +533,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-impl Tally for Counts<'_> {
+impl RowTally for Counts<'_> {
     fn add(&mut self, rows: &[Row]) {
         for some in rows.chunks(TILE) {
             self.fetch(some);
@@ -561,8 +560,8 @@ impl Tally for Counts<'_> {
         for (ours, theirs) in self.moments.iter_mut().zip(&other.moments) {
             ours.merge(theirs);
         }
-        for (what, theirs) in other.counters {
-            self.counters.entry(what).or_default().merge(theirs);
+        for (event_type, theirs) in other.counters {
+            self.counters.entry(event_type).or_default().merge(theirs);
         }
         add_all(&mut self.errors, &other.errors);
         add_all(&mut self.read_size_by_latency, &other.read_size_by_latency);

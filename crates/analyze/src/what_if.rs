@@ -7,13 +7,13 @@
 
 mod replay;
 
-use crate::analysis::{Case, Phase, WhatIf};
+use crate::analysis::{Phase, Prediction, WhatIf};
 use crate::job::joined;
-use crate::layer::Cause;
+use crate::layer::StallCause;
 use crate::resample::{Draws, blocks, quantile};
 use crate::saturating::Total;
-use crate::steps::{StepRecord, UnitSteps};
-use replay::{Beat, Change, Deal, Outcome, PhaseRun, RankRun, Scale, replay};
+use crate::steps::{RankSteps, StepRecord};
+use replay::{Change, Deal, Outcome, PhaseRun, RankRun, ReplayStep, Scale, replay};
 
 /// The model may be off by one part in so many.
 const TOLERANCE: u64 = 10;
@@ -36,9 +36,9 @@ const SATURATED_STEPS_MIN: usize = 20;
 const EVEN: f64 = 0.25;
 
 /// Plays training again, as it was and with changes.
-pub(crate) fn what_if(units: &[UnitSteps]) -> WhatIf {
+pub(crate) fn what_if(units: &[RankSteps]) -> WhatIf {
     let runs = runs(units);
-    let Some(shape) = Shape::of(&runs) else {
+    let Some(shape) = Shape::new(&runs) else {
         return refused("the trace has no training steps");
     };
     let mut answer = WhatIf {
@@ -89,17 +89,17 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(runs: &[PhaseRun]) -> Option<Self> {
+    fn new(runs: &[PhaseRun]) -> Option<Self> {
         let ranks = || runs.iter().flat_map(|run| &run.ranks);
-        let beats = || ranks().flat_map(|rank| &rank.beats);
-        let steps = beats().count();
-        let observed_ns: u64 = beats().map(|beat| beat.observed_ns).total();
-        (steps > 0).then(|| Self {
+        let steps = || ranks().flat_map(|rank| &rank.steps);
+        let count = steps().count();
+        let observed_ns: u64 = steps().map(|step| step.observed_ns).total();
+        (count > 0).then(|| Self {
             workers: ranks().map(|rank| rank.workers).max().unwrap_or(0),
             outstanding: ranks().map(|rank| rank.outstanding).max().unwrap_or(0),
-            steps,
-            unknown: beats().filter(|beat| beat.service_ns == 0).count(),
-            observed_step_ns: observed_ns / steps as u64,
+            steps: count,
+            unknown: steps().filter(|step| step.service_ns == 0).count(),
+            observed_step_ns: observed_ns / count as u64,
         })
     }
 }
@@ -131,7 +131,7 @@ impl Model {
         sum
     }
 
-    fn cases(&self) -> Vec<Case> {
+    fn cases(&self) -> Vec<Prediction> {
         let workers = self.shape.workers.max(1);
         let mut cases = Vec::new();
         let mut more = vec![workers.saturating_mul(2)];
@@ -162,10 +162,10 @@ impl Model {
     }
 
     /// Stalled time that a change saves, of all steps: those that are not played are as those that are.
-    fn saved_ns(&self, change: Change, units: &[UnitSteps]) -> u64 {
+    fn saved_ns(&self, change: Change, units: &[RankSteps]) -> u64 {
         let (before, after) = (self.play(Change::default()), self.play(change));
         let saved = u128::from(before.stall_ns().saturating_sub(after.stall_ns()));
-        let all = units.iter().flat_map(UnitSteps::training).count() as u128;
+        let all = units.iter().flat_map(RankSteps::training).count() as u128;
         u64::try_from(saved * all / (self.shape.steps.max(1) as u128)).unwrap_or(u64::MAX)
     }
 
@@ -205,7 +205,7 @@ impl Model {
         Some(least).filter(|count| *count != self.shape.workers)
     }
 
-    fn case(&self, change: &str, how: Change) -> Case {
+    fn case(&self, change: &str, how: Change) -> Prediction {
         let outcome = self.play(how);
         let count = (REPLAYED_STEPS / self.shape.steps).clamp(REPLAYS[0], REPLAYS[1]);
         let mut draws = Draws::new(SEED);
@@ -226,7 +226,7 @@ impl Model {
         times.sort_unstable();
         let step_ns = outcome.step_ns();
         let edge = |permille| quantile(&times, permille).unwrap_or(step_ns);
-        Case {
+        Prediction {
             change: change.to_owned(),
             step_ns,
             step_interval_ns: [edge(50).min(step_ns), edge(950).max(step_ns)],
@@ -236,7 +236,7 @@ impl Model {
 }
 
 /// What was measured, epoch by epoch.
-fn runs(units: &[UnitSteps]) -> Vec<PhaseRun> {
+fn runs(units: &[RankSteps]) -> Vec<PhaseRun> {
     let mut runs = Vec::new();
     let mut left = STEPS_MAX;
     for (key, of_phase) in joined::phases(units) {
@@ -263,7 +263,7 @@ fn runs(units: &[UnitSteps]) -> Vec<PhaseRun> {
                 outstanding: phase.outstanding.max(1),
                 deal: deal(steps, phase.workers as usize),
                 firsts_ns: firsts(steps, phase.workers as usize),
-                beats: (0..count).map(|k| beat(&together, steps, k, meets)).collect(),
+                steps: (0..count).map(|k| replay_step(&together, steps, k, meets)).collect(),
             }
         });
         let ranks = ranks.collect();
@@ -291,21 +291,27 @@ fn firsts(steps: &[StepRecord], workers: usize) -> Vec<i64> {
     begun.collect()
 }
 
-fn beat(together: &[&[StepRecord]], steps: &[StepRecord], k: usize, meets: bool) -> Beat {
+fn replay_step(
+    together: &[&[StepRecord]],
+    steps: &[StepRecord],
+    k: usize,
+    meets: bool,
+) -> ReplayStep {
     let step = &steps[k];
     let since = |from_ns: i64, to_ns: i64| to_ns.saturating_sub(from_ns).max(0).cast_unsigned();
-    let part = |causes: &[Cause]| causes.iter().map(|c| step.service_parts_ns[*c as usize]).sum();
+    let part =
+        |causes: &[StallCause]| causes.iter().map(|c| step.service_parts_ns[*c as usize]).sum();
     let ready_ns = step.service_start_ns.saturating_add_unsigned(step.service_ns);
     let arrival = |step: &StepRecord| step.meets_ns.map_or(step.end_ns, |(start_ns, _)| start_ns);
     let (own_until_ns, last_ns) = match meets {
         true => (arrival(step), together.iter().map(|rank| arrival(&rank[k])).max()),
         false => (step.end_ns, None),
     };
-    Beat {
+    ReplayStep {
         service_ns: step.service_ns,
-        open_ns: part(&[Cause::Open]),
-        storage_ns: part(&[Cause::Open, Cause::Read, Cause::ObjectStore]),
-        decode_ns: part(&[Cause::Decode]),
+        open_ns: part(&[StallCause::Open]),
+        storage_ns: part(&[StallCause::Open, StallCause::Read, StallCause::ObjectStore]),
+        decode_ns: part(&[StallCause::Decode]),
         hand_off_ns: since(ready_ns.max(step.start_ns), step.fetch_end_ns),
         own_ns: since(step.fetch_end_ns, own_until_ns),
         after_ns: last_ns.map_or(0, |last_ns| since(last_ns, step.end_ns)),
@@ -315,13 +321,13 @@ fn beat(together: &[&[StepRecord]], steps: &[StepRecord], k: usize, meets: bool)
 }
 
 /// Whether storage took longer the more workers were at work: by how many percent, for a percent more.
-fn storage(units: &[UnitSteps]) -> Storage {
+fn storage(units: &[RankSteps]) -> Storage {
     let points: Vec<(f64, f64)> = units
         .iter()
-        .flat_map(UnitSteps::training)
+        .flat_map(RankSteps::training)
         .filter(|step| step.service_ns > 0 && step.concurrency > 0)
         .map(|step| {
-            let causes = [Cause::Open, Cause::Read, Cause::ObjectStore];
+            let causes = [StallCause::Open, StallCause::Read, StallCause::ObjectStore];
             let storage: u64 = causes.iter().map(|c| step.service_parts_ns[*c as usize]).sum();
             (f64::from(step.concurrency), storage as f64)
         })
@@ -337,7 +343,7 @@ fn storage(units: &[UnitSteps]) -> Storage {
     if took > 0.0 && spread > 0.0 && common / spread * at_work / took >= SATURATED {
         return Storage::Shared;
     }
-    let service: u64 = units.iter().flat_map(UnitSteps::training).map(|it| it.service_ns).total();
+    let service: u64 = units.iter().flat_map(RankSteps::training).map(|it| it.service_ns).total();
     let is_even = (spread / count).sqrt() < EVEN * at_work;
     let is_heavy = took * count > 0.5 * service as f64;
     if is_even && is_heavy { Storage::Untold } else { Storage::Free }
@@ -370,7 +376,7 @@ mod tests {
         }
     }
 
-    fn case<'a>(answer: &'a WhatIf, change: &str) -> &'a Case {
+    fn case<'a>(answer: &'a WhatIf, change: &str) -> &'a Prediction {
         let found = answer.cases.iter().find(|case| case.change == change);
         found.unwrap_or_else(|| panic!("{change} in {:?}", answer.cases))
     }
@@ -449,10 +455,10 @@ mod tests {
                 let mut step =
                     StepRecord { concurrency: 1 + (k % 4) as u32, ..StepRecord::default() };
                 step.service_ns = 100;
-                step.service_parts_ns[Cause::Read as usize] = 20 + slower * (k % 4);
+                step.service_parts_ns[StallCause::Read as usize] = 20 + slower * (k % 4);
                 step
             };
-            UnitSteps { steps: (0..40).map(step).collect(), ..UnitSteps::default() }
+            RankSteps { steps: (0..40).map(step).collect(), ..RankSteps::default() }
         };
         // From 20 to 80 as workers go from 1 to 4: in proportion. From 20 to 26: hardly.
         assert_eq!(storage(&[unit(20)]), Storage::Shared);
@@ -460,10 +466,10 @@ mod tests {
         // As many at all times, and nothing but reading: that may be all the storage gives, or not.
         let even = |k: u64| {
             let mut step = StepRecord { concurrency: 4, service_ns: 100, ..StepRecord::default() };
-            step.service_parts_ns[Cause::Read as usize] = 80 + k % 3;
+            step.service_parts_ns[StallCause::Read as usize] = 80 + k % 3;
             step
         };
-        let busy = UnitSteps { steps: (0..40).map(even).collect(), ..UnitSteps::default() };
+        let busy = RankSteps { steps: (0..40).map(even).collect(), ..RankSteps::default() };
         assert_eq!(storage(&[busy]), Storage::Untold);
     }
 }

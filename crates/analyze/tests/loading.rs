@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use feedline_analyze::Row;
-use feedline_analyze::load::{LoadError, Options, Trace, Unwatched};
+use feedline_analyze::load::{AnalyzeError, LoadOptions, NoProgress, Trace};
 use feedline_analyze::row::NONE;
 use feedline_trace::{Batch, Event, FolderWriter, Kind, Process, Sink as _, Tables};
 use flate2::Compression;
@@ -55,7 +55,7 @@ fn every_dialect_gives_the_same_row() {
                 bytes: 4095,
                 offset: 512,
                 lane: calls[0].lane,
-                what: calls[0].what,
+                event_type: calls[0].event_type,
                 file: calls[0].file,
                 epoch: NONE,
                 step: NONE,
@@ -66,7 +66,7 @@ fn every_dialect_gives_the_same_row() {
             assert_eq!(calls, [&expected], "{dialect}");
             let lane = &trace.lanes[expected.lane as usize];
             assert_eq!(trace.tables.file(expected.file), "/data/s0.npz", "{dialect}");
-            assert_eq!(trace.whats[expected.what as usize].name, "pread64");
+            assert_eq!(trace.event_types[expected.event_type as usize].name, "pread64");
             let process = &trace.tables.processes[lane.process as usize];
             let place = (process.host.as_str(), process.pid, lane.thread);
             assert_eq!(place, ("nodeA", 51, 102), "{dialect}");
@@ -125,7 +125,7 @@ fn threads_memory_and_wrapping_do_not_matter() {
             let found = rows(&trace);
             assert!(found.0 == expected && found.1 == sums, "{size} {threads} {memory}");
             assert_eq!(trace.lanes, first.lanes);
-            assert_eq!(trace.whats, first.whats);
+            assert_eq!(trace.event_types, first.event_types);
             assert_eq!(trace.tables.files(), first.tables.files());
             assert_eq!(trace.tables.processes, first.tables.processes);
             assert_eq!(trace.problems, []);
@@ -304,7 +304,7 @@ fn expected_row(event: &Event) -> Row {
         bytes: if is_span { event.size } else { event.result }.unwrap().cast_unsigned(),
         offset: -1,
         lane: event.thread - 1,
-        what: u32::from(!is_span),
+        event_type: u32::from(!is_span),
         file: event.file.unwrap_or(NONE),
         epoch: if is_span { 3 } else { NONE },
         step: NONE,
@@ -323,7 +323,7 @@ fn row_groups_that_overlap_are_put_in_order_within_the_memory() {
     let (expected, sums) = rows(&trace);
     let mut oracle: Vec<Row> = events.iter().map(expected_row).collect();
     // The span is the first kind of event, and above the call.
-    oracle.sort_by_key(|row| (row.start_ns, -row.end_ns, row.lane, row.what));
+    oracle.sort_by_key(|row| (row.start_ns, -row.end_ns, row.lane, row.event_type));
     assert!(expected == oracle);
     assert_eq!((trace.source, trace.events), ("feedline", events.len() as u64));
     let end_ns = oracle.iter().map(|row| row.end_ns).max().unwrap();
@@ -338,7 +338,7 @@ fn row_groups_that_overlap_are_put_in_order_within_the_memory() {
     }
     let mut of_two = Vec::new();
     let mut take = |some: &[Row]| of_two.extend_from_slice(some);
-    let sums = trace.stream(&Unwatched, &|lane| lane == 2, &Sums::default, &mut take).unwrap();
+    let sums = trace.stream(&NoProgress, &|lane| lane == 2, &Sums::default, &mut take).unwrap();
     assert_eq!(sums.0, 131_072);
     oracle.retain(|row| row.lane == 2);
     assert!(of_two == oracle);
@@ -372,7 +372,7 @@ fn a_folder_without_its_survey_is_the_same_trace() {
     };
     assert_eq!(lanes(&with), lanes(&without));
     assert_eq!(with.lanes.len(), 3);
-    assert_eq!(with.whats, without.whats);
+    assert_eq!(with.event_types, without.event_types);
     assert_eq!((with.start_ns, with.end_ns), (without.start_ns, without.end_ns));
     assert_eq!((with.events, without.events), (180_000, 180_000));
 }
@@ -392,7 +392,7 @@ fn row_groups_of_other_lanes_are_not_read() {
     let stream = |wanted: u32| {
         let mut count = 0;
         let mut take = |some: &[Row]| count += some.len();
-        trace.stream(&Unwatched, &|lane| lane == wanted, &|| (), &mut take).map(|()| count)
+        trace.stream(&NoProgress, &|lane| lane == wanted, &|| (), &mut take).map(|()| count)
     };
     assert_eq!(stream(1).unwrap(), 131_072);
     let error = stream(0).unwrap_err().to_string();
@@ -406,7 +406,7 @@ fn several_trace_folders_are_one_trace() {
     own_folder(&folder.path().join("runs/b"), 2, 100);
     let below = open(&folder.path().join("runs"), &options(1, 1 << 26));
     let paths = ["runs/b", "runs/a"].map(|name| folder.path().join(name));
-    let named = Trace::open(&paths, &options(2, 1 << 26), &Unwatched).unwrap();
+    let named = Trace::open(&paths, &options(2, 1 << 26), &NoProgress).unwrap();
     assert_eq!(below.events, 300);
     assert_eq!(below.tables.processes.len(), 2);
     assert_eq!(rows(&below), rows(&named));
@@ -429,7 +429,7 @@ fn archives_and_patterns_hold_the_same_trace() {
         let path = folder.path().join(name);
         fs::write(&path, bytes).unwrap();
         for threads in [1, 3] {
-            let options = Options { cache: Some(scratch.clone()), ..options(threads, 1 << 26) };
+            let options = LoadOptions { cache: Some(scratch.clone()), ..options(threads, 1 << 26) };
             let trace = open(&path, &options);
             assert!(rows(&trace) == expected, "{name} {threads}");
         }
@@ -475,7 +475,7 @@ fn the_cache_gives_the_same_rows_and_problems() {
     let text = many(100, 20_000, 1) + "broken\n";
     fs::write(&path, members(text.as_bytes(), 300_000)).unwrap();
     let cache = folder.path().join("cache");
-    let options = Options { cache: Some(cache.clone()), ..options(2, 1 << 26) };
+    let options = LoadOptions { cache: Some(cache.clone()), ..options(2, 1 << 26) };
     let first = open(&path, &options);
     let expected = rows(&first);
     let kept = entries(&cache);
@@ -484,7 +484,7 @@ fn the_cache_gives_the_same_rows_and_problems() {
         let trace = open(&path, &options);
         assert!(rows(&trace) == expected);
         assert_eq!((trace.events, &trace.lanes), (first.events, &first.lanes));
-        assert_eq!((&trace.whats, trace.source), (&first.whats, first.source));
+        assert_eq!((&trace.event_types, trace.source), (&first.event_types, first.source));
         assert_eq!((trace.start_ns, trace.end_ns), (first.start_ns, first.end_ns));
         assert_eq!(trace.problems, first.problems);
         assert_eq!(trace.tables.files(), first.tables.files());
@@ -529,7 +529,7 @@ fn chrome_is_read_plain_and_packed() {
     let (all, _) = rows(&trace);
     let spans: Vec<(i64, i64, u64)> = all
         .iter()
-        .filter(|row| trace.whats[row.what as usize].category == "data")
+        .filter(|row| trace.event_types[row.event_type as usize].category == "data")
         .map(|row| (row.start_ns, row.end_ns, row.bytes))
         .collect();
     assert_eq!(spans, [(0, 10_500, 7), (20_000, 30_000, 0)]);
@@ -549,11 +549,11 @@ fn what_cannot_be_read_is_named() {
     fs::create_dir(at("empty")).unwrap();
     let error = |paths: &[&str]| {
         let paths: Vec<PathBuf> = paths.iter().map(|name| at(name)).collect();
-        Trace::open(&paths, &options(1, 1 << 20), &Unwatched).unwrap_err()
+        Trace::open(&paths, &options(1, 1 << 20), &NoProgress).unwrap_err()
     };
-    assert!(matches!(error(&["t.pfw", "t.json"]), LoadError::Mixed { .. }));
-    assert!(matches!(error(&["*.none"]), LoadError::NoMatch { .. }));
-    assert!(matches!(error(&["t.json"]), LoadError::Empty { .. }));
+    assert!(matches!(error(&["t.pfw", "t.json"]), AnalyzeError::Mixed { .. }));
+    assert!(matches!(error(&["*.none"]), AnalyzeError::NoMatch { .. }));
+    assert!(matches!(error(&["t.json"]), AnalyzeError::Empty { .. }));
     for (name, text) in [
         ("t.txt", "(starts with \"hello\")"),
         ("missing", "cannot read"),

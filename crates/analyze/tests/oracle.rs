@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use draft::brute::{Interval, both_ns, cut_ns, exposed_ns, is_about, percentile, union_ns};
 use draft::{At, BASE_NS, analysis_of, analysis_with};
-use feedline_analyze::analysis::{Access, Analysis, Distribution, FileUse};
-use feedline_analyze::load::Unwatched;
-use feedline_analyze::partial::{Partial, Shard};
-use feedline_analyze::{Layer, Settings, partial_of};
+use feedline_analyze::analysis::{AccessPatterns, Analysis, Distribution, FileUse};
+use feedline_analyze::load::NoProgress;
+use feedline_analyze::partial::{PartialAnalysis, Shard};
+use feedline_analyze::{Settings, StackLayer, partial_of};
 use feedline_trace::dftracer::TimeUnit;
-use world::{Deed, Known, RANKS, World};
+use world::{FileOp, Known, RANKS, World};
 
 const SEEDS: u64 = 4;
 
@@ -75,7 +75,7 @@ fn facts_and_people() {
             let lanes: BTreeSet<At> = world.of(is_meant).iter().map(|event| event.lane).collect();
             lanes.len() as u64
         };
-        assert_eq!(people.compute_threads, lanes(&|event| event.layer == Layer::Compute));
+        assert_eq!(people.compute_threads, lanes(&|event| event.layer == StackLayer::Compute));
         assert_eq!(people.io_threads, lanes(&Known::is_io));
         let processes: u64 = people.processes.iter().map(|role| role.count).sum();
         assert_eq!(processes, 12, "equal numbers on two machines are two processes");
@@ -87,15 +87,16 @@ fn facts_and_people() {
 fn layers() {
     check_all(|world, analysis| {
         let own_ns = world.self_ns();
-        for layer in Layer::ALL {
+        for layer in StackLayer::ALL {
             let events = world.of(|event| event.layer == layer);
             let Some(found) = analysis.layers.iter().find(|found| found.layer == layer) else {
                 assert!(events.is_empty(), "{} is missing", layer.name());
                 continue;
             };
             let times = |rank| world.times(|event| event.layer == layer && event.rank == rank);
-            let compute =
-                |rank| world.times(|event| event.layer == Layer::Compute && event.rank == rank);
+            let compute = |rank| {
+                world.times(|event| event.layer == StackLayer::Compute && event.rank == rank)
+            };
             let (least_ns, mean_ns, most_ns) = over_ranks(|rank| union_ns(&times(rank)));
             let name = layer.name();
             assert_eq!(found.events, events.len() as u64, "{name}");
@@ -116,21 +117,27 @@ fn layers() {
 
 #[test]
 fn overlaps() {
-    const LOADER: [Layer; 5] =
-        [Layer::Batch, Layer::Sample, Layer::Decode, Layer::Transform, Layer::Collate];
+    const LOADER: [StackLayer; 5] = [
+        StackLayer::Batch,
+        StackLayer::Sample,
+        StackLayer::Decode,
+        StackLayer::Transform,
+        StackLayer::Collate,
+    ];
     check_all(|world, analysis| {
         type Is = fn(&Known) -> bool;
         let what: [(&str, Is); 4] = [
             ("io", Known::is_io),
-            ("app-io", |event| event.layer == Layer::Sample),
+            ("app-io", |event| event.layer == StackLayer::Sample),
             ("loader", |event| LOADER.contains(&event.layer)),
-            ("checkpoint", |event| event.layer == Layer::Checkpoint),
+            ("checkpoint", |event| event.layer == StackLayer::Checkpoint),
         ];
         for (name, is_meant) in what {
             let found = analysis.overlaps.iter().find(|found| found.what == name).unwrap();
             let its = |rank| world.times(|event| event.rank == rank && is_meant(event));
-            let compute =
-                |rank| world.times(|event| event.rank == rank && event.layer == Layer::Compute);
+            let compute = |rank| {
+                world.times(|event| event.rank == rank && event.layer == StackLayer::Compute)
+            };
             let mean = |value: &dyn Fn(usize) -> u64| over_ranks(value).1;
             assert_eq!(found.total_ns, mean(&|rank| union_ns(&its(rank))), "{name}");
             let both = mean(&|rank| both_ns(&its(rank), &compute(rank)));
@@ -154,13 +161,13 @@ fn ranks() {
             assert_eq!(rank.rank as usize, number);
             assert_eq!((rank.host.as_str(), rank.workers), (["node0", "node1"][number % 2], 2));
             let calls = world.of(|event| event.rank == number && event.is_io());
-            let bytes = |deed| {
-                let of = calls.iter().filter(|event| event.deed == Some(deed));
+            let bytes = |op| {
+                let of = calls.iter().filter(|event| event.op == Some(op));
                 of.map(|event| event.bytes).sum::<u64>()
             };
             assert_eq!(rank.calls, calls.len() as u64);
-            assert_eq!(rank.bytes_read, bytes(Deed::Read));
-            assert_eq!(rank.bytes_written, bytes(Deed::Write));
+            assert_eq!(rank.bytes_read, bytes(FileOp::Read));
+            assert_eq!(rank.bytes_written, bytes(FileOp::Write));
             let io = world.times(|event| event.rank == number && event.is_io());
             assert_eq!(rank.io_ns, union_ns(&io));
             let all = world.times(|event| event.rank == number);
@@ -168,7 +175,8 @@ fn ranks() {
             let last = all.iter().map(|time| time.1).max().unwrap();
             // Spans of the layers app and pipeline cover everything and show nothing.
             let seen = world.times(|event| {
-                event.rank == number && !matches!(event.layer, Layer::App | Layer::Pipeline)
+                event.rank == number
+                    && !matches!(event.layer, StackLayer::App | StackLayer::Pipeline)
             });
             assert_eq!(rank.unseen_ns, last.abs_diff(first) - union_ns(&seen), "rank {number}");
         }
@@ -231,12 +239,12 @@ fn functions() {
 
 /// Sums of calls on files.
 fn file_use(path: &str, calls: &[&Known]) -> FileUse {
-    let count = |deed| calls.iter().filter(|call| call.deed == Some(deed)).count() as u64;
+    let count = |op| calls.iter().filter(|call| call.op == Some(op)).count() as u64;
     let of = |is_meant: &dyn Fn(&Known) -> bool, value: &dyn Fn(&Known) -> u64| {
         calls.iter().filter(|call| is_meant(call)).map(|call| value(call)).sum::<u64>()
     };
     let is_metadata =
-        |call: &Known| matches!(call.deed, Some(Deed::Open | Deed::Close | Deed::Stat));
+        |call: &Known| matches!(call.op, Some(FileOp::Open | FileOp::Close | FileOp::Stat));
     let bytes_read = of(&Known::is_read, &|call| call.bytes);
     let mut extents: BTreeMap<&str, u64> = BTreeMap::new();
     for call in calls.iter().filter(|call| call.is_read()) {
@@ -248,12 +256,12 @@ fn file_use(path: &str, calls: &[&Known]) -> FileUse {
     FileUse {
         path: path.to_owned(),
         files: calls.iter().map(|call| &call.file).collect::<BTreeSet<_>>().len() as u64,
-        opens: count(Deed::Open),
-        reads: count(Deed::Read),
-        writes: count(Deed::Write),
-        others: count(Deed::Close) + count(Deed::Stat) + count(Deed::Other),
+        opens: count(FileOp::Open),
+        reads: count(FileOp::Read),
+        writes: count(FileOp::Write),
+        others: count(FileOp::Close) + count(FileOp::Stat) + count(FileOp::Other),
         bytes_read,
-        bytes_written: of(&|call| call.deed == Some(Deed::Write), &|call| call.bytes),
+        bytes_written: of(&|call| call.op == Some(FileOp::Write), &|call| call.bytes),
         extent_read,
         reread_factor: (extent_read > 0).then(|| bytes_read as f64 / extent_read as f64),
         ns: of(&|_| true, &Known::ns),
@@ -320,13 +328,13 @@ fn data() {
             trimmed(&counts)
         };
         let reads = world.of(Known::is_read);
-        let of = |deed, value: &dyn Fn(&Known) -> u64| -> Vec<u64> {
-            calls.iter().filter(|call| call.deed == Some(deed)).map(|call| value(call)).collect()
+        let of = |op, value: &dyn Fn(&Known) -> u64| -> Vec<u64> {
+            calls.iter().filter(|call| call.op == Some(op)).map(|call| value(call)).collect()
         };
-        let sizes = |deed| histogram(of(deed, &|call| call.bytes));
-        assert_eq!(trimmed(&data.read_sizes.counts), sizes(Deed::Read));
-        assert_eq!(trimmed(&data.write_sizes.counts), sizes(Deed::Write));
-        let times = histogram(of(Deed::Read, &Known::ns));
+        let sizes = |op| histogram(of(op, &|call| call.bytes));
+        assert_eq!(trimmed(&data.read_sizes.counts), sizes(FileOp::Read));
+        assert_eq!(trimmed(&data.write_sizes.counts), sizes(FileOp::Write));
+        let times = histogram(of(FileOp::Read, &Known::ns));
         assert_eq!(trimmed(&data.read_latencies.counts), times);
         let mut cells: BTreeMap<(u64, u64), u64> = BTreeMap::new();
         for read in reads {
@@ -360,13 +368,13 @@ fn trimmed(counts: &[u64]) -> Vec<u64> {
 #[test]
 fn access_pattern() {
     check_all(|world, analysis| {
-        let mut truth = Access::default();
+        let mut truth = AccessPatterns::default();
         let mut ends: BTreeMap<(At, &str), i64> = BTreeMap::new();
-        let mut calls =
-            world.of(|event| matches!(event.deed, Some(Deed::Read | Deed::Write | Deed::Close)));
+        let mut calls = world
+            .of(|event| matches!(event.op, Some(FileOp::Read | FileOp::Write | FileOp::Close)));
         calls.sort_by_key(|call| (call.time.0, std::cmp::Reverse(call.time.1)));
         for call in calls {
-            if call.deed == Some(Deed::Close) {
+            if call.op == Some(FileOp::Close) {
                 // Whoever closes a file begins anew.
                 ends.remove(&(call.lane, call.file.as_str()));
                 continue;
@@ -391,7 +399,7 @@ fn access_pattern() {
     });
 }
 
-fn add(access: &mut Access, kind: (&str, bool)) {
+fn add(access: &mut AccessPatterns, kind: (&str, bool)) {
     let count = match kind {
         ("first", true) => &mut access.reads_first,
         ("consecutive", true) => &mut access.reads_consecutive,
@@ -433,7 +441,9 @@ fn timelines_of_times() {
             times.iter().map(|time| (time.0.max(edge.0), time.1.min(edge.1))).collect()
         };
         let compute: Vec<Vec<Interval>> = (0..RANKS)
-            .map(|rank| world.times(|event| event.rank == rank && event.layer == Layer::Compute))
+            .map(|rank| {
+                world.times(|event| event.rank == rank && event.layer == StackLayer::Compute)
+            })
             .collect();
         for number in 0..buckets {
             let edge = bucket(world, analysis, number);
@@ -475,8 +485,8 @@ fn timelines_of_counts() {
                 assert!(off <= exact / 16 + 1, "p{percent} of {number}: {found} of {exact}");
             }
         }
-        check_bytes(world, analysis, Deed::Read, &timeline.bytes_read);
-        check_bytes(world, analysis, Deed::Write, &timeline.bytes_written);
+        check_bytes(world, analysis, FileOp::Read, &timeline.bytes_read);
+        check_bytes(world, analysis, FileOp::Write, &timeline.bytes_written);
         for number in 0..timeline.calls.len() {
             let sum: u64 = timeline.rank_bytes_read.iter().map(|row| row[number]).sum();
             assert_eq!(timeline.bytes_read[number], sum);
@@ -496,8 +506,8 @@ fn timelines_of_counts() {
 }
 
 /// Bytes of a call lie in buckets as its time does, a byte more or less a call; none is lost.
-fn check_bytes(world: &World, analysis: &Analysis, deed: Deed, found: &[u64]) {
-    let calls = world.of(|event| event.deed == Some(deed));
+fn check_bytes(world: &World, analysis: &Analysis, op: FileOp, found: &[u64]) {
+    let calls = world.of(|event| event.op == Some(op));
     assert_eq!(found.iter().sum::<u64>(), calls.iter().map(|call| call.bytes).sum::<u64>());
     for (number, found) in found.iter().enumerate() {
         let edge = bucket(world, analysis, number);
@@ -525,14 +535,14 @@ fn text(analysis: &Analysis) -> String {
 /// The analysis that three tasks make, each of a part of the trace, which they hand on as text.
 fn sharded(path: &Path) -> Analysis {
     let (inputs, settings) = ([path.to_owned()], Settings::default());
-    let parts = (1..=3).map(|index| -> Partial {
+    let parts = (1..=3).map(|index| -> PartialAnalysis {
         let shard = Shard { index, of: 3 };
-        let part = partial_of(&inputs, shard, &settings, &Unwatched).expect("a part");
+        let part = partial_of(&inputs, shard, &settings, &NoProgress).expect("a part");
         serde_json::from_str(&serde_json::to_string(&part).unwrap()).unwrap()
     });
     // In any order.
     let parts = parts.collect::<Vec<_>>().into_iter().rev().collect();
-    Partial::join(parts).expect("all parts").assemble(&settings)
+    PartialAnalysis::join(parts).expect("all parts").assemble(&settings)
 }
 
 #[test]

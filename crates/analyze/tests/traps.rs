@@ -8,7 +8,7 @@ use std::path::Path;
 use draft::brute::is_about;
 use draft::{At, Draft, MS, S, US, analysis_of};
 use feedline_analyze::analysis::{Analysis, Coverage, Finding, Function, Overlap, Phase};
-use feedline_analyze::{Cause, Layer};
+use feedline_analyze::{StackLayer, StallCause};
 
 /// The consumer of a job of one process.
 const MAIN: At = At { process: 0, thread: 100 };
@@ -111,7 +111,7 @@ fn trap_02_nested_events_are_not_summed() {
     draft.call(MAIN, ("POSIX", "stat"), (9 * S, 10 * S), "/data/a");
     let analysis = draft.analysis();
     assert_eq!(analysis.trace.run_ns, 20_000_000_000);
-    let other = analysis.layers.iter().find(|layer| layer.layer == Layer::Other).unwrap();
+    let other = analysis.layers.iter().find(|layer| layer.layer == StackLayer::Other).unwrap();
     assert_eq!(other.summed_ns, (20 + 18 + 16 + 14 + 12) * 1_000_000_000);
     assert_eq!(other.self_ns, 19_000_000_000, "all but the call");
     assert_eq!(function(&analysis, "level").self_ns, 19_000_000_000);
@@ -158,7 +158,8 @@ fn trap_04_equal_numbers_on_two_machines_are_two_processes() {
         assert_eq!(analysis.allocation.ranks, 2, "{name}");
         assert_eq!(analysis.allocation.hosts, ["node0", "node1"], "{name}");
         assert_eq!((analysis.verdict.steps, analysis.verdict.stall_ns), (60, 240_000_000));
-        let compute = analysis.layers.iter().find(|layer| layer.layer == Layer::Compute).unwrap();
+        let compute =
+            analysis.layers.iter().find(|layer| layer.layer == StackLayer::Compute).unwrap();
         assert_eq!((compute.least_ns, compute.most_ns), (180_000_000, 180_000_000), "{name}");
     }
 }
@@ -339,7 +340,7 @@ fn trap_12_calls_of_hdf5_are_known_by_their_name() {
         draft.moved(at, ("HDF5", "H5Dread"), time, "/data/a.h5", (number * 4096, 4096));
     }
     let analysis = draft.analysis();
-    assert_eq!(function(&analysis, "H5Dread").layer, Layer::Storage);
+    assert_eq!(function(&analysis, "H5Dread").layer, StackLayer::Storage);
     assert_eq!(analysis.data.bytes_read, plain.data.bytes_read + 40_960);
 }
 
@@ -413,7 +414,7 @@ fn trap_16_mapped_files_count() {
     let analysis = draft.analysis();
     assert_eq!((analysis.access.maps, analysis.access.bytes_mapped), (7, 7 << 20));
     let mapped = function(&analysis, "mmap");
-    assert_eq!((mapped.count, mapped.layer, mapped.total_ns), (7, Layer::Storage, 350_000));
+    assert_eq!((mapped.count, mapped.layer, mapped.total_ns), (7, StackLayer::Storage, 350_000));
     let file = analysis.files.iter().find(|file| file.path == "/data/weights.bin").unwrap();
     assert_eq!((file.others, file.ns), (7, 350_000));
     assert_eq!(analysis.data.calls, 47);
@@ -431,7 +432,7 @@ fn trap_17_the_same_number_is_the_same_wherever_it_stands() {
     assert_eq!(analysis.files.iter().map(|file| file.bytes_read).sum::<u64>(), bytes);
     assert_eq!(analysis.folders.iter().map(|folder| folder.bytes_read).sum::<u64>(), bytes);
     assert_eq!(analysis.ranks.iter().map(|rank| rank.bytes_read).sum::<u64>(), bytes);
-    let storage = analysis.layers.iter().find(|layer| layer.layer == Layer::Storage).unwrap();
+    let storage = analysis.layers.iter().find(|layer| layer.layer == StackLayer::Storage).unwrap();
     assert_eq!((storage.bytes, storage.events), (bytes, analysis.data.calls));
     // The first fetch waits 20 ms for reading, the others what it takes longer than computation.
     let stall_ns = 20_000_000 + 39 * 15_000_000;
@@ -445,7 +446,7 @@ fn trap_17_the_same_number_is_the_same_wherever_it_stands() {
     assert_eq!(analysis.timeline.stall_ns.iter().sum::<u64>(), stall_ns);
     assert_eq!(analysis.steps.len(), 40);
     assert!(analysis.steps.iter().all(|step| step.phase == Phase::Train));
-    let read = analysis.stall.iter().find(|part| part.cause == Cause::Read).unwrap();
+    let read = analysis.stall.iter().find(|part| part.cause == StallCause::Read).unwrap();
     assert_eq!((read.ns, analysis.health.coverage), (stall_ns, Coverage::Full));
     assert!((read.share - 1.0).abs() < 1e-12);
 }

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use feedline_analyze::analysis::Answer;
-use feedline_analyze::load::{self, LoadError};
-use feedline_analyze::partial::{Partial, Shard};
+use feedline_analyze::load::{self, AnalyzeError};
+use feedline_analyze::partial::{PartialAnalysis, Shard};
 use feedline_analyze::{Analysis, Settings, tables};
 use feedline_report::export;
 use feedline_trace::{FORMATS, TraceError, readable};
 
 use crate::args::{AnalyzeArgs, DiffArgs, ExportFormat, MergeArgs, OutputArgs, ReadArgs};
-use crate::reading::Reading;
+use crate::load_progress::LoadProgressBar;
 use crate::{failure, show, verdict_lane};
 
 /// Analyzes a trace.
@@ -26,17 +26,17 @@ pub(crate) fn main(args: &AnalyzeArgs) -> anyhow::Result<u8> {
     if args.perfetto.is_some() {
         verdict_lane::check(&args.inputs)?;
     }
-    let reading = Reading::new();
+    let progress = LoadProgressBar::new();
     if let (Some(shard), Some(out)) = (shard, &args.out) {
-        let partial = feedline_analyze::partial_of(&args.inputs, shard, &settings, &reading)
+        let partial = feedline_analyze::partial_of(&args.inputs, shard, &settings, &progress)
             .map_err(explained)?;
-        reading.done();
+        progress.done();
         put_with(out, |file| Ok(serde_json::to_writer(file, &partial)?))?;
         return Ok(0);
     }
     let analysis =
-        feedline_analyze::analyze(&args.inputs, &settings, &reading).map_err(explained)?;
-    reading.done();
+        feedline_analyze::analyze(&args.inputs, &settings, &progress).map_err(explained)?;
+    progress.done();
     if let Some(path) = &args.perfetto {
         verdict_lane::export(&args.inputs, &analysis, path)?;
     }
@@ -50,9 +50,9 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<u8> {
     let mut parts = Vec::new();
     for path in &args.parts {
         let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let part: Partial = serde_json::from_slice(&text)
+        let part: PartialAnalysis = serde_json::from_slice(&text)
             .ok()
-            .filter(|part: &Partial| part.is_known())
+            .filter(|part: &PartialAnalysis| part.is_known())
             .ok_or_else(|| {
                 failure::hinted(
                     format!("{} is no part of an analysis of this version", path.display()),
@@ -61,7 +61,7 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<u8> {
             })?;
         parts.push(part);
     }
-    let whole = Partial::join(parts).map_err(|error| {
+    let whole = PartialAnalysis::join(parts).map_err(|error| {
         failure::hinted(error.to_string(), "name all parts of one trace, each once")
     })?;
     give(&whole.assemble(&settings), &args.output)
@@ -80,9 +80,9 @@ pub(crate) fn diff(args: &DiffArgs) -> anyhow::Result<u8> {
             return Ok(analysis);
         }
         let settings = Settings { load: options(&args.read)?, ..Settings::default() };
-        let reading = Reading::new();
-        let found = feedline_analyze::analyze(&[path.to_owned()], &settings, &reading);
-        reading.done();
+        let progress = LoadProgressBar::new();
+        let found = feedline_analyze::analyze(&[path.to_owned()], &settings, &progress);
+        progress.done();
         found.map_err(explained)
     };
     let (first, second) = (read(&args.first)?, read(&args.second)?);
@@ -270,7 +270,7 @@ fn settings(output: &OutputArgs) -> anyhow::Result<Settings> {
     Ok(settings)
 }
 
-fn options(read: &ReadArgs) -> anyhow::Result<load::Options> {
+fn options(read: &ReadArgs) -> anyhow::Result<load::LoadOptions> {
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let threads = read.threads.and_then(|threads| NonZeroUsize::new(usize::from(threads)));
     let cache = match (&read.cache, read.no_cache) {
@@ -279,7 +279,7 @@ fn options(read: &ReadArgs) -> anyhow::Result<load::Options> {
         (None, false) => default_cache(),
     };
     let (threads, memory_bytes) = (threads.unwrap_or(cores), read.memory << 20);
-    Ok(load::Options { threads, memory_bytes, cache, ..load::Options::default() })
+    Ok(load::LoadOptions { threads, memory_bytes, cache, ..load::LoadOptions::default() })
 }
 
 fn default_cache() -> Option<PathBuf> {
@@ -304,16 +304,16 @@ fn shard(text: &str) -> anyhow::Result<Shard> {
 }
 
 /// Adds a hint where there is something to do about an error.
-fn explained(error: LoadError) -> anyhow::Error {
+fn explained(error: AnalyzeError) -> anyhow::Error {
     let hint = match &error {
-        LoadError::Trace(TraceError::Unknown { .. } | TraceError::Empty { .. })
-        | LoadError::NoTrace { .. } => {
+        AnalyzeError::Trace(TraceError::Unknown { .. } | TraceError::Empty { .. })
+        | AnalyzeError::NoTrace { .. } => {
             format!("readable traces: {}; tar archives of these", readable(FORMATS))
         }
-        LoadError::Trace(TraceError::WriteOnly { .. }) => {
+        AnalyzeError::Trace(TraceError::WriteOnly { .. }) => {
             "analyze the trace it was converted from".to_owned()
         }
-        LoadError::Empty { .. } => {
+        AnalyzeError::Empty { .. } => {
             "was the program traced? the report of `feedline trace -- CMD` shows what was recorded"
                 .to_owned()
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use feedline_analyze::Analysis;
 use feedline_analyze::analysis::Step;
-use feedline_analyze::layer::Cause;
+use feedline_analyze::layer::StallCause;
 use feedline_trace::perfetto::{PerfettoExport, View};
 use feedline_trace::{
     Batch, Event, Found, Intake, Kind, Process, Source, Tables, TraceError, convert, recognize,
@@ -91,13 +91,13 @@ impl Lanes<'_> {
             });
         }
         for step in &self.analysis.steps {
-            let peer_ns = step.parts_ns.get(Cause::Peer as usize).copied().unwrap_or(0);
+            let peer_ns = step.parts_ns.get(StallCause::Peer as usize).copied().unwrap_or(0);
             let own_ns = step.stall_ns.saturating_sub(peer_ns);
             // A stall ends with the fetch, a wait for others begins with the collective.
             let fetched_ns = step.start_ns + step.fetch_ns;
             let parts = [
                 (fetched_ns.saturating_sub(own_ns), own_ns, main_cause(step)),
-                (step.meets_at_ns.unwrap_or(fetched_ns), peer_ns, Cause::Peer),
+                (step.meets_at_ns.unwrap_or(fetched_ns), peer_ns, StallCause::Peer),
             ];
             for (at_ns, duration_ns, cause) in parts.into_iter().filter(|(_, ns, _)| *ns > 0) {
                 batch.events.push(Event {
@@ -119,7 +119,8 @@ impl Lanes<'_> {
 }
 
 /// What most of a step's own stall was for.
-fn main_cause(step: &Step) -> Cause {
-    let own = Cause::ALL.into_iter().zip(&step.parts_ns).filter(|(it, _)| *it != Cause::Peer);
-    own.max_by_key(|(_, ns)| **ns).map_or(Cause::Unknown, |(cause, _)| cause)
+fn main_cause(step: &Step) -> StallCause {
+    let own =
+        StallCause::ALL.into_iter().zip(&step.parts_ns).filter(|(it, _)| *it != StallCause::Peer);
+    own.max_by_key(|(_, ns)| **ns).map_or(StallCause::Unknown, |(cause, _)| cause)
 }

@@ -290,7 +290,7 @@ pub const DEFINITIONS: &[Definition] = &[
 
 #[cfg(test)]
 mod tests {
-    use feedline_analyze::Cause;
+    use feedline_analyze::StallCause;
 
     use super::*;
 
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn every_cause_is_defined() {
-        for cause in Cause::ALL {
+        for cause in StallCause::ALL {
             assert!(definition(cause.name()).is_some(), "{}", cause.name());
         }
     }

@@ -16,7 +16,7 @@ pub fn parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
     let mut message = format!("message {} {{\n", table.name);
     for Column { name, values } in &table.columns {
         message += &match values {
-            Values::Whole(_) => format!("OPTIONAL INT64 {name};\n"),
+            Values::Integers(_) => format!("OPTIONAL INT64 {name};\n"),
             Values::Real(_) => format!("OPTIONAL DOUBLE {name};\n"),
             Values::Text(_) => format!("REQUIRED BYTE_ARRAY {name} (STRING);\n"),
         };
@@ -41,7 +41,7 @@ pub fn parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
 
 fn write(writer: &mut SerializedColumnWriter<'_>, values: &Values) -> Result<(), ParquetError> {
     match values {
-        Values::Whole(values) => {
+        Values::Integers(values) => {
             let (there, levels) = levels(values);
             writer.typed::<Int64Type>().write_batch(&there, Some(&levels), None)?;
         }
@@ -78,7 +78,7 @@ pub fn csv(table: &Table) -> String {
     line(&mut table.columns.iter().map(|column| quoted(&column.name)), &mut text);
     for row in 0..table.rows() {
         let cells = table.columns.iter().map(|column| match &column.values {
-            Values::Whole(values) => values[row].map(|v| v.to_string()).unwrap_or_default(),
+            Values::Integers(values) => values[row].map(|v| v.to_string()).unwrap_or_default(),
             Values::Real(values) => values[row].map(|v| v.to_string()).unwrap_or_default(),
             Values::Text(values) => quoted(&values[row]),
         });
@@ -104,7 +104,7 @@ pub fn json(table: &Table) -> String {
             .iter()
             .map(|column| {
                 let value = match &column.values {
-                    Values::Whole(values) => values[row].into(),
+                    Values::Integers(values) => values[row].into(),
                     Values::Real(values) => values[row].into(),
                     Values::Text(values) => values[row].clone().into(),
                 };
@@ -127,7 +127,7 @@ mod tests {
         Table {
             name: "steps",
             columns: vec![
-                column("rank", Values::Whole(vec![Some(1), None, Some(-3)])),
+                column("rank", Values::Integers(vec![Some(1), None, Some(-3)])),
                 column("share", Values::Real(vec![None, Some(0.5), Some(2.0)])),
                 column("path", Values::Text(vec!["a".into(), "b,\"c\"".into(), "d\ne".into()])),
             ],
@@ -167,7 +167,7 @@ mod tests {
         let mut empty = table();
         for column in &mut empty.columns {
             column.values = match column.values {
-                Values::Whole(_) => Values::Whole(Vec::new()),
+                Values::Integers(_) => Values::Integers(Vec::new()),
                 Values::Real(_) => Values::Real(Vec::new()),
                 Values::Text(_) => Values::Text(Vec::new()),
             };

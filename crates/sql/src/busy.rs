@@ -101,7 +101,7 @@ impl Busy {
 
     fn join(&mut self) {
         if !self.gathered.is_empty() {
-            let new = Times::of(self.gathered.drain(..));
+            let new = Times::from_intervals(self.gathered.drain(..));
             self.times = self.times.union(&new);
         }
     }

@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::{Checkpoints, Transfer};
+use crate::analysis::{CheckpointTransfer, Checkpoints};
 use crate::job::mean;
 use crate::row::NONE;
 use crate::saturating::Total;
-use crate::steps::{CheckpointRecord, Direction, UnitSteps};
+use crate::steps::{CheckpointRecord, Direction, RankSteps};
 
 /// Which parts belong together: direction, epoch, step, and how often that was there before.
 type Key = (Direction, u32, u32, u32);
 
 /// All saves and loads; moments since `origin_ns`, shares of `run_ns` of every rank.
-pub(crate) fn checkpoints(units: &[UnitSteps], origin_ns: i64, run_ns: u64) -> Checkpoints {
+pub(crate) fn checkpoints(units: &[RankSteps], origin_ns: i64, run_ns: u64) -> Checkpoints {
     let mut groups: BTreeMap<Key, Vec<(u32, &CheckpointRecord)>> = BTreeMap::new();
     for unit in units {
         for (key, record) in keyed(unit) {
             groups.entry(key).or_default().push((unit.rank, record));
         }
     }
-    let mut transfers: Vec<Transfer> =
+    let mut transfers: Vec<CheckpointTransfer> =
         groups.iter().map(|(key, parts)| transfer(key.0, parts, origin_ns)).collect();
     transfers.sort_by_key(|transfer| transfer.start_ns);
     let stall_ns: u64 = transfers.iter().map(|transfer| transfer.stall_ns).total();
@@ -39,7 +39,7 @@ pub(crate) fn checkpoints(units: &[UnitSteps], origin_ns: i64, run_ns: u64) -> C
 
 /// The parts of a rank with what they are parts of. Without epoch and step, what other threads do belongs
 /// to the transfer before it, and everything else is one of its own.
-fn keyed(unit: &UnitSteps) -> Vec<(Key, &CheckpointRecord)> {
+fn keyed(unit: &RankSteps) -> Vec<(Key, &CheckpointRecord)> {
     let mut records: Vec<&CheckpointRecord> = unit.checkpoints.iter().collect();
     records.sort_by_key(|record| (record.start_ns, record.end_ns));
     let (mut keyed, mut untold): (Vec<(Key, _)>, BTreeMap<Direction, u32>) = Default::default();
@@ -60,7 +60,11 @@ fn keyed(unit: &UnitSteps) -> Vec<(Key, &CheckpointRecord)> {
     keyed
 }
 
-fn transfer(direction: Direction, parts: &[(u32, &CheckpointRecord)], origin_ns: i64) -> Transfer {
+fn transfer(
+    direction: Direction,
+    parts: &[(u32, &CheckpointRecord)],
+    origin_ns: i64,
+) -> CheckpointTransfer {
     let mut ranks: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
     for (rank, part) in parts {
         let span = ranks.entry(*rank).or_insert((part.start_ns, part.end_ns));
@@ -72,7 +76,7 @@ fn transfer(direction: Direction, parts: &[(u32, &CheckpointRecord)], origin_ns:
     let times = ranks.iter().map(|(rank, span)| (since(span.0, span.1), *rank));
     let (slowest_ns, slowest_rank) = times.rev().max_by_key(|(ns, _)| *ns).unwrap_or_default();
     let sum = |of: fn(&CheckpointRecord) -> u64| parts.iter().map(|(_, part)| of(part)).total();
-    Transfer {
+    CheckpointTransfer {
         direction: direction.name().to_owned(),
         start_ns: since(origin_ns, start_ns),
         duration_ns: since(start_ns, end_ns),

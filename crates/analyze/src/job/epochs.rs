@@ -10,13 +10,13 @@ use crate::job::joined::{self, PhaseKey};
 use crate::job::mean;
 use crate::layer::CAUSES;
 use crate::saturating::grow;
-use crate::steps::{BlockRecord, PhaseRecord, StepRecord, UnitSteps};
+use crate::steps::{BlockRecord, PhaseRecord, RankSteps, StepRecord};
 
 /// Steps at the beginning and at the end of a block that DLIO leaves out if nobody says otherwise.
 pub(crate) const EXCLUDED_STEPS: [u32; 2] = [1, 0];
 
 /// All epochs in the order of their beginnings; moments since `origin_ns`.
-pub(crate) fn epochs(units: &[UnitSteps], excluded_steps: [u32; 2], origin_ns: i64) -> Vec<Epoch> {
+pub(crate) fn epochs(units: &[RankSteps], excluded_steps: [u32; 2], origin_ns: i64) -> Vec<Epoch> {
     let joined = joined::phases(units);
     let mut epochs: Vec<Epoch> = joined
         .iter()
@@ -27,12 +27,12 @@ pub(crate) fn epochs(units: &[UnitSteps], excluded_steps: [u32; 2], origin_ns: i
 }
 
 fn epoch(
-    units: &[UnitSteps],
+    units: &[RankSteps],
     (phase, number, _): PhaseKey,
     of_phase: &[(usize, usize)],
     (excluded_steps, origin_ns): ([u32; 2], i64),
 ) -> Epoch {
-    let phases: Vec<(&UnitSteps, &PhaseRecord)> =
+    let phases: Vec<(&RankSteps, &PhaseRecord)> =
         of_phase.iter().map(|(unit, row)| (&units[*unit], &units[*unit].phases[*row])).collect();
     let start_ns = phases.iter().map(|(_, phase)| phase.start_ns).min().unwrap_or(origin_ns);
     let end_ns = phases.iter().map(|(_, phase)| phase.end_ns).max().unwrap_or(start_ns);
@@ -76,7 +76,7 @@ fn add(epoch: &mut Epoch, step: &StepRecord) {
 
 /// Utilization in percent and samples per second of a rank's epoch; none without computation or time.
 fn of_rank(
-    unit: &UnitSteps,
+    unit: &RankSteps,
     phase: &PhaseRecord,
     excluded_steps: [u32; 2],
 ) -> Option<(f64, Option<f64>)> {

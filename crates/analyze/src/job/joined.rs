@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::Phase;
-use crate::steps::UnitSteps;
+use crate::steps::RankSteps;
 
 /// An epoch's training or evaluation; the last number tells apart those that come again.
 pub(crate) type PhaseKey = (Phase, u32, u32);
 
 /// Which phases of ranks belong together: rows of units, and of their phases.
-pub(crate) fn phases(units: &[UnitSteps]) -> BTreeMap<PhaseKey, Vec<(usize, usize)>> {
+pub(crate) fn phases(units: &[RankSteps]) -> BTreeMap<PhaseKey, Vec<(usize, usize)>> {
     let mut joined: BTreeMap<PhaseKey, Vec<(usize, usize)>> = BTreeMap::new();
     for (unit, steps) in units.iter().enumerate() {
         let mut seen: BTreeMap<(Phase, u32), u32> = BTreeMap::new();
@@ -25,7 +25,7 @@ pub(crate) fn phases(units: &[UnitSteps]) -> BTreeMap<PhaseKey, Vec<(usize, usiz
 
 /// Which steps of a phase belong together: rows of units, and of their steps.
 pub(crate) fn steps(
-    units: &[UnitSteps],
+    units: &[RankSteps],
     of_phase: &[(usize, usize)],
 ) -> BTreeMap<u32, Vec<(usize, usize)>> {
     let mut joined: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();

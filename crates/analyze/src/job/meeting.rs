@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::analysis::{Straggler, Stragglers};
 use crate::job::joined;
-use crate::layer::{CAUSES, Cause};
+use crate::layer::{CAUSES, StallCause};
 use crate::saturating::grow;
-use crate::steps::{StepRecord, UnitSteps};
+use crate::steps::{RankSteps, StepRecord};
 
 /// Time that others waited for a rank's stalls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,17 +18,17 @@ pub(crate) struct Charge {
     /// The rank that was late.
     pub(crate) rank: u32,
     /// The largest cause of its stalls in those steps, taken step by step.
-    pub(crate) cause: Cause,
+    pub(crate) cause: StallCause,
     /// What others waited, added up.
     pub(crate) ns: u64,
 }
 
 /// Adds what ranks waited for others' stalls to theirs, and gives who is charged with how much, in the
 /// order of ranks and causes; and the ledger of stragglers, which knows own time only.
-pub(crate) fn settle(units: &mut [UnitSteps]) -> (Stragglers, Vec<Charge>) {
+pub(crate) fn settle(units: &mut [RankSteps]) -> (Stragglers, Vec<Charge>) {
     let mut ledger =
         Ledger { accounts: vec![Account::default(); units.len()], ..Ledger::default() };
-    let mut charges: BTreeMap<(u32, Cause), u64> = BTreeMap::new();
+    let mut charges: BTreeMap<(u32, StallCause), u64> = BTreeMap::new();
     for of_phase in joined::phases(units).into_values() {
         for together in joined::steps(units, &of_phase).into_values() {
             if together.len() > 1 {
@@ -42,9 +42,9 @@ pub(crate) fn settle(units: &mut [UnitSteps]) -> (Stragglers, Vec<Charge>) {
 }
 
 fn charge(
-    units: &mut [UnitSteps],
+    units: &mut [RankSteps],
     together: &[(usize, usize)],
-    charges: &mut BTreeMap<(u32, Cause), u64>,
+    charges: &mut BTreeMap<(u32, StallCause), u64>,
 ) {
     let arrival = |(unit, row): &(usize, usize)| units[*unit].steps[*row].meets_ns;
     let arrivals = together.iter().filter_map(|place| Some((arrival(place)?.0, *place)));
@@ -60,7 +60,7 @@ fn charge(
         let Some((start_ns, end_ns)) = step.meets_ns else { continue };
         let wait_ns = end_ns.min(last_ns).saturating_sub(start_ns).max(0).cast_unsigned().min(most);
         grow(&mut step.stall_ns, wait_ns);
-        grow(&mut step.parts_ns[Cause::Peer as usize], wait_ns);
+        grow(&mut step.parts_ns[StallCause::Peer as usize], wait_ns);
         if wait_ns > 0 {
             let until_ns = start_ns.saturating_add_unsigned(wait_ns);
             units[*unit].peer_stalls_ns.push((start_ns, until_ns));
@@ -98,7 +98,7 @@ struct Account {
 }
 
 impl Ledger {
-    fn add(&mut self, units: &[UnitSteps], together: &[(usize, usize)]) {
+    fn add(&mut self, units: &[RankSteps], together: &[(usize, usize)]) {
         let step = |(unit, row): (usize, usize)| &units[unit].steps[row];
         let mut times: Vec<(u64, (usize, usize))> =
             together.iter().map(|place| (own_ns(step(*place)), *place)).collect();
@@ -126,7 +126,7 @@ impl Ledger {
         }
     }
 
-    fn finish(self, units: &[UnitSteps]) -> Stragglers {
+    fn finish(self, units: &[RankSteps]) -> Stragglers {
         let steps = self.steps.max(1) as f64;
         let accounts = self.accounts.iter().zip(units).filter(|(account, _)| account.lost_ns > 0);
         let mut ranks: Vec<Straggler> = accounts
@@ -155,18 +155,18 @@ impl Account {
             return "other";
         }
         let place = self.longer_ns.iter().position(|ns| *ns == most);
-        place.and_then(|place| Cause::ALL.get(place)).map_or("compute", |cause| cause.name())
+        place.and_then(|place| StallCause::ALL.get(place)).map_or("compute", |cause| cause.name())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::Cause::{HandOff, Peer, Read};
+    use crate::layer::StallCause::{HandOff, Peer, Read};
     use crate::steps::sketch::Sketch;
 
     /// Two ranks: both compute for 50, rank 1 waits 100 for its batch in step 2, rank 0 never.
-    fn late_peer() -> Vec<UnitSteps> {
+    fn late_peer() -> Vec<RankSteps> {
         let mut sketch = Sketch::new(1);
         let second = sketch.rank(1);
         for (lane, wait) in [(0, 0), (second, 100)] {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::{Answer, Confidence, Epoch, Phase, Verdict};
+use crate::analysis::{Answer, Confidence, Epoch, Phase, StallVerdict};
 use crate::job::{joined, stall_by_cause};
 use crate::resample::{Draws, blocks, quantile};
 use crate::saturating::{Total, grow};
-use crate::steps::{StepRecord, UnitSteps};
+use crate::steps::{RankSteps, StepRecord};
 
 /// From which share of stalled time on a training is moderately input-bound, and input-bound.
 pub(crate) const BANDS: [f64; 2] = [0.05, 0.2];
@@ -17,12 +17,12 @@ const DRAWS: usize = 1000;
 const SEED: u64 = 0x666c_6f77;
 
 /// Judges training. Bytes read are left to who counts calls.
-pub(crate) fn verdict(units: &[UnitSteps], epochs: &[Epoch]) -> Verdict {
-    let steps: Vec<&StepRecord> = units.iter().flat_map(UnitSteps::training).collect();
+pub(crate) fn verdict(units: &[RankSteps], epochs: &[Epoch]) -> StallVerdict {
+    let steps: Vec<&StepRecord> = units.iter().flat_map(RankSteps::training).collect();
     let count = steps.len() as u64;
     if count == 0 {
         let text = "the trace has no training steps".to_owned();
-        return Verdict { text, ..Verdict::default() };
+        return StallVerdict { text, ..StallVerdict::default() };
     }
     let step_ns: u64 = steps.iter().map(|step| step.duration_ns()).total();
     let mut stalls: Vec<u64> = steps.iter().map(|step| step.stall_ns).collect();
@@ -37,7 +37,7 @@ pub(crate) fn verdict(units: &[UnitSteps], epochs: &[Epoch]) -> Verdict {
         share if share <= BANDS[1] => Answer::ModeratelyInputBound,
         _ => Answer::InputBound,
     };
-    Verdict {
+    StallVerdict {
         answer,
         text: sentence(answer, stall_share, units),
         steps: count,
@@ -58,7 +58,7 @@ fn share(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
 
-fn sentence(answer: Answer, stall_share: f64, units: &[UnitSteps]) -> String {
+fn sentence(answer: Answer, stall_share: f64, units: &[RankSteps]) -> String {
     let percent = 100.0 * stall_share;
     let most = stall_by_cause(units).first().map_or_else(String::new, |most| {
         format!(", {:.0} % of that for {}", 100.0 * most.share, most.cause.name())
@@ -89,7 +89,7 @@ fn confidence(steps: &[&StepRecord]) -> Confidence {
 }
 
 /// The 95 % interval of the stalled share: blocks of steps of the job, drawn again.
-fn interval(units: &[UnitSteps]) -> Option<[f64; 2]> {
+fn interval(units: &[RankSteps]) -> Option<[f64; 2]> {
     let mut series: Vec<(u64, u64)> = Vec::new();
     for (key, of_phase) in joined::phases(units) {
         if key.0 != Phase::Train {
@@ -143,11 +143,11 @@ fn samples_per_second(epochs: &[Epoch]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::Cause;
+    use crate::layer::StallCause;
     use crate::steps::sketch::Sketch;
 
     /// `count` steps of 1000 with a fetch of `wait`; every tenth one of five times that.
-    fn steps(count: u32, wait: i64) -> Vec<UnitSteps> {
+    fn steps(count: u32, wait: i64) -> Vec<RankSteps> {
         let mut sketch = Sketch::new(1);
         let mut at = 0;
         for step in 1..=count {
@@ -186,7 +186,10 @@ mod tests {
         assert_eq!(verdict.text, text);
         // Every batch is begun 1 late, the first one by a worker that was not there.
         let causes: Vec<_> = stall_by_cause(&units).iter().map(|t| (t.cause, t.ns)).collect();
-        assert_eq!(causes, [(Cause::Decode, 6900), (Cause::Prefetch, 99), (Cause::StartUp, 1)]);
+        assert_eq!(
+            causes,
+            [(StallCause::Decode, 6900), (StallCause::Prefetch, 99), (StallCause::StartUp, 1)]
+        );
     }
 
     #[test]

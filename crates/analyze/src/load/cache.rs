@@ -18,13 +18,13 @@ use feedline_trace::{Batch, Event, FileSlice, FolderWriter, Kind, Sink as _, Tab
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Problem;
-use crate::layer::What;
+use crate::layer::EventType;
 use crate::row::Lane;
 
 use super::tar::UNPACKED;
 
 /// Counts up when rows are made in another way, or entries look different.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 /// What was found out while the source was read.
 const FACTS_FILE: &str = "analysis.json";
 /// Bytes of a file that are looked at in one place.
@@ -40,11 +40,11 @@ const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// What is kept beside the columns.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Facts {
+pub(crate) struct CachedFacts {
     pub(crate) source: String,
     pub(crate) lanes: Vec<KeptLane>,
     /// Kind, category and name.
-    pub(crate) whats: Vec<(u8, String, String)>,
+    pub(crate) event_types: Vec<(u8, String, String)>,
     pub(crate) events: u64,
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
@@ -79,26 +79,30 @@ impl From<KeptLane> for Lane {
 }
 
 /// A kind of event as it is kept.
-pub(crate) fn kept_what(what: &What) -> (u8, String, String) {
+pub(crate) fn cached_event_type(what: &EventType) -> (u8, String, String) {
     (what.kind as u8, what.category.clone(), what.name.clone())
 }
 
 /// The reverse; none if no such kind is known.
-pub(crate) fn what_of((kind, category, name): &(u8, String, String)) -> Option<What> {
-    Some(What::new(*Kind::ALL.get(usize::from(*kind))?, category, name))
+pub(crate) fn event_type_of((kind, category, name): &(u8, String, String)) -> Option<EventType> {
+    Some(EventType::new(*Kind::ALL.get(usize::from(*kind))?, category, name))
 }
 
 /// Where the columns of some files are, or will be.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CacheEntry {
     folder: PathBuf,
     key: String,
     most_bytes: u64,
 }
 
-impl Entry {
+impl CacheEntry {
     /// The entry of files, by what is in them.
-    pub(crate) fn of(folder: &Path, slices: &[FileSlice], most_bytes: u64) -> io::Result<Self> {
+    pub(crate) fn for_files(
+        folder: &Path,
+        slices: &[FileSlice],
+        most_bytes: u64,
+    ) -> io::Result<Self> {
         let mut hashers = [DefaultHasher::new(), DefaultHasher::new()];
         1_u8.hash(&mut hashers[1]);
         for hasher in &mut hashers {
@@ -130,7 +134,7 @@ impl Entry {
     }
 
     /// What is kept, if there is an entry; one that cannot be read is removed.
-    pub(crate) fn facts(&self) -> Option<Facts> {
+    pub(crate) fn facts(&self) -> Option<CachedFacts> {
         let text = fs::read(self.path().join(FACTS_FILE)).ok()?;
         match serde_json::from_slice(&text) {
             Ok(facts) => {
@@ -219,21 +223,21 @@ enum Parcel {
     /// Events, and names that came since the last ones.
     Events(Vec<String>, Batch),
     /// The tables as they are at the end, and the facts.
-    Finish(Box<Tables>, Box<Facts>),
+    Finish(Box<Tables>, Box<CachedFacts>),
 }
 
 /// Writes an entry. Dropped before its end, it leaves nothing.
-pub(crate) struct Keeper {
-    entry: Entry,
+pub(crate) struct CacheWriter {
+    entry: CacheEntry,
     names: usize,
     batch: Batch,
     send: Option<SyncSender<Parcel>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl CacheWriter {
     /// Begins an entry.
-    pub(crate) fn new(entry: Entry) -> Option<Self> {
+    pub(crate) fn new(entry: CacheEntry) -> Option<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let hidden = entry.folder.join(format!(".{}-{}-{number}", entry.key, std::process::id()));
@@ -291,7 +295,7 @@ impl Keeper {
     }
 
     /// Completes the entry.
-    pub(crate) fn finish(mut self, tables: &Tables, facts: Facts) {
+    pub(crate) fn finish(mut self, tables: &Tables, facts: CachedFacts) {
         self.pass_on(tables);
         if let Some(send) = &self.send {
             let _ = send.send(Parcel::Finish(Box::new(tables.clone()), Box::new(facts)));
@@ -307,7 +311,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for CacheWriter {
     fn drop(&mut self) {
         self.close();
     }

@@ -4,8 +4,8 @@ use feedline_trace::chrome::{ChromeSource, Clock};
 use feedline_trace::{FileSlice, Intake, Source as _, Tables};
 
 use super::dftracer::Receiver as _;
-use super::stock::Stock;
-use super::{LoadError, Watch};
+use super::row_ingest::RowIngest;
+use super::{AnalyzeError, LoadProgress};
 
 /// Times before the year 2000 are no times of a wall clock: they count from a start of something.
 const WALL_CLOCK_NS: i64 = 946_684_800_000_000_000;
@@ -22,16 +22,16 @@ pub(crate) struct Findings {
 pub(crate) fn read(
     slices: &[FileSlice],
     tables: &mut Tables,
-    watch: &dyn Watch,
-    stock: &mut Stock,
-) -> Result<Findings, LoadError> {
+    progress: &dyn LoadProgress,
+    ingest: &mut RowIngest,
+) -> Result<Findings, AnalyzeError> {
     let mut source = ChromeSource::of(slices.to_vec())?;
-    stock.read(&mut source, tables, watch)?;
+    ingest.read(&mut source, tables, progress)?;
     if let Some(again) = source.again()? {
         *tables = Tables::default();
-        stock.restart();
+        ingest.restart();
         source = again;
-        stock.read(&mut source, tables, watch)?;
+        ingest.read(&mut source, tables, progress)?;
     }
     let unanchored = unanchored(slices, source.clocks())?;
     Ok(Findings { intake: source.intake().clone(), unanchored })
@@ -39,7 +39,7 @@ pub(crate) fn read(
 
 /// Files whose clock nobody knows: none, or all that have events. They are taken to share it, as programs of
 /// one machine do.
-fn unanchored(slices: &[FileSlice], clocks: &[Clock]) -> Result<Vec<String>, LoadError> {
+fn unanchored(slices: &[FileSlice], clocks: &[Clock]) -> Result<Vec<String>, AnalyzeError> {
     let with_events = || slices.iter().zip(clocks).filter(|(_, clock)| clock.first_ns.is_some());
     let is_wall = |clock: &Clock| {
         clock.origin_ns.is_some() || clock.first_ns.is_some_and(|first| first >= WALL_CLOCK_NS)
@@ -48,7 +48,7 @@ fn unanchored(slices: &[FileSlice], clocks: &[Clock]) -> Result<Vec<String>, Loa
     let unknown = with_events().find(|(_, clock)| !is_wall(clock));
     match (known, unknown) {
         (Some((known, _)), Some((unknown, _))) => {
-            Err(LoadError::Clocks { known: known.name.clone(), unknown: unknown.name.clone() })
+            Err(AnalyzeError::Clocks { known: known.name.clone(), unknown: unknown.name.clone() })
         }
         (None, Some(_)) if with_events().count() > 1 => {
             Ok(with_events().map(|(slice, _)| slice.name.display().to_string()).collect())

@@ -5,8 +5,8 @@ use feedline_trace::dftracer::{
 };
 use feedline_trace::{Batch, FileSlice, Intake, Source as _, Tables, TraceError};
 
-use super::ordered::{Crew, ordered};
-use super::{LoadError, Options, Watch};
+use super::ordered::{Workforce, ordered};
+use super::{AnalyzeError, LoadOptions, LoadProgress};
 
 /// What is to be done.
 enum Task {
@@ -44,19 +44,19 @@ pub(crate) trait Receiver {
     /// Begins again: everything that came before is void.
     fn restart(&mut self);
     /// Takes events.
-    fn take(&mut self, tables: &Tables, batch: &Batch) -> Result<(), LoadError>;
+    fn take(&mut self, tables: &Tables, batch: &Batch) -> Result<(), AnalyzeError>;
 }
 
 /// Reads files. Once, unless something that was assumed turns out to be wrong: then once more, from the
 /// beginning, with all that is known.
 pub(crate) fn read(
     slices: &[FileSlice],
-    options: &Options,
+    options: &LoadOptions,
     tables: &mut Tables,
-    watch: &dyn Watch,
+    progress: &dyn LoadProgress,
     receiver: &mut dyn Receiver,
-) -> Result<Findings, LoadError> {
-    if let Some(findings) = read_once(slices, options, tables, watch, receiver)? {
+) -> Result<Findings, AnalyzeError> {
+    if let Some(findings) = read_once(slices, options, tables, progress, receiver)? {
         return Ok(findings);
     }
     *tables = Tables::default();
@@ -67,7 +67,7 @@ pub(crate) fn read(
     while source.next_batch(tables, &mut batch)? {
         receiver.take(tables, &batch)?;
         events += batch.events.len() as u64;
-        watch.progress("reading again", events, 0);
+        progress.update("reading again", events, 0);
     }
     Ok(findings(source.joiner(), tables))
 }
@@ -82,11 +82,11 @@ fn findings(joiner: &Joiner, tables: &Tables) -> Findings {
 
 fn read_once(
     slices: &[FileSlice],
-    options: &Options,
+    options: &LoadOptions,
     tables: &mut Tables,
-    watch: &dyn Watch,
+    progress: &dyn LoadProgress,
     receiver: &mut dyn Receiver,
-) -> Result<Option<Findings>, LoadError> {
+) -> Result<Option<Findings>, AnalyzeError> {
     let mut sizes = vec![0];
     for slice in slices {
         let size = slice.size().map_err(|source| read_error(slice, source))?;
@@ -101,7 +101,7 @@ fn read_once(
         tail: Vec::new(),
     };
     let threads = options.threads;
-    let crew = Crew { threads, ahead: threads.get() + 1 };
+    let crew = Workforce { threads, ahead: threads.get() + 1 };
     let is_single = threads.get() == 1;
     let (mut file, all) = (0, sizes.last().copied().unwrap_or(0));
     ordered(
@@ -120,8 +120,8 @@ fn read_once(
             };
             reading.take(slices, done)?;
             let before = sizes[file];
-            watch.progress("reading", before.saturating_add(at).min(sizes[file + 1]), all);
-            Ok::<(), LoadError>(())
+            progress.update("reading", before.saturating_add(at).min(sizes[file + 1]), all);
+            Ok::<(), AnalyzeError>(())
         },
     )?;
     reading.pass_on()?;
@@ -132,7 +132,7 @@ fn read_once(
     Ok(Some(findings(&joiner, tables)))
 }
 
-fn read_error(slice: &FileSlice, source: std::io::Error) -> LoadError {
+fn read_error(slice: &FileSlice, source: std::io::Error) -> AnalyzeError {
     TraceError::Read { path: slice.name.clone(), source }.into()
 }
 
@@ -198,7 +198,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn take(&mut self, slices: &[FileSlice], done: Done) -> Result<(), LoadError> {
+    fn take(&mut self, slices: &[FileSlice], done: Done) -> Result<(), AnalyzeError> {
         match done {
             Done::Begin(file) => {
                 self.joiner.begin(self.tables, &mut self.batch, file);
@@ -218,7 +218,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn member(&mut self, start: u64, member: Member) -> Result<(), LoadError> {
+    fn member(&mut self, start: u64, member: Member) -> Result<(), AnalyzeError> {
         match self.expected {
             // Compressed bytes of another member that look like a beginning.
             Next::At(at) if start < at => return Ok(()),
@@ -246,7 +246,7 @@ impl Reading<'_> {
     }
 
     /// Nothing more comes of the line.
-    fn close_line(&mut self) -> Result<(), LoadError> {
+    fn close_line(&mut self) -> Result<(), AnalyzeError> {
         if self.tail.is_empty() {
             return Ok(());
         }
@@ -254,12 +254,12 @@ impl Reading<'_> {
         self.join(Chunk::parse(&line, Wanted::Rows))
     }
 
-    fn join(&mut self, chunk: Chunk) -> Result<(), LoadError> {
+    fn join(&mut self, chunk: Chunk) -> Result<(), AnalyzeError> {
         self.joiner.join(self.tables, &mut self.batch, chunk);
         self.pass_on()
     }
 
-    fn pass_on(&mut self) -> Result<(), LoadError> {
+    fn pass_on(&mut self) -> Result<(), AnalyzeError> {
         self.receiver.take(self.tables, &self.batch)?;
         self.batch.clear();
         Ok(())

@@ -7,14 +7,14 @@ use feedline_trace::{
     ABSENT, Block, BlockFacts, Blocks, Column, Kind, QuickMap, Survey, Tables, TraceError,
 };
 
-use crate::layer::{Layer, Measure, What};
+use crate::layer::{EventType, Measure, StackLayer};
 use crate::row::{NONE, Row};
 use crate::saturating::grow;
 
-use super::numbering::{Extent, Numbering};
+use super::numbering::{Numbering, TimeSpan};
 use super::order::{Layers, by_start, settle_ties};
-use super::ordered::{Crew, ordered};
-use super::{LoadError, Options, Watch};
+use super::ordered::{Workforce, ordered};
+use super::{AnalyzeError, LoadOptions, LoadProgress};
 
 /// Combinations of codes that are numbered by a table.
 const TABLE: usize = 1 << 20;
@@ -102,15 +102,15 @@ pub(crate) struct Surveyed {
 /// Reads who did what, in all row groups, and when it was over.
 pub(crate) fn survey(
     groups: &Groups,
-    options: &Options,
-    watch: &dyn Watch,
-) -> Result<Surveyed, LoadError> {
+    options: &LoadOptions,
+    progress: &dyn LoadProgress,
+) -> Result<Surveyed, AnalyzeError> {
     let drops_zeros = drops_zeros(groups);
     let mut surveyed = Surveyed::default();
     let threads = options.threads;
     let mut done = 0;
     ordered(
-        Crew { threads, ahead: 2 * threads.get() },
+        Workforce { threads, ahead: 2 * threads.get() },
         &|| (),
         |give| {
             let _ = (0..groups.len()).all(give);
@@ -119,8 +119,8 @@ pub(crate) fn survey(
         &mut |survey: Result<Survey, TraceError>| {
             surveyed.add(survey?);
             done += 1;
-            watch.progress("looking", done, groups.len() as u64);
-            Ok::<(), LoadError>(())
+            progress.update("looking", done, groups.len() as u64);
+            Ok::<(), AnalyzeError>(())
         },
     )?;
     if !drops_zeros {
@@ -150,15 +150,16 @@ fn survey_group(groups: &Groups, index: usize) -> Result<Survey, TraceError> {
     let (start, count) = (block.take("start"), block.take("count"));
     let codes = Codes::of(&mut block);
     let mut counts: QuickMap<(u32, u32), u64> = QuickMap::default();
-    for pair in codes.lane_of.iter().copied().zip(codes.what_of.iter().copied()) {
+    for pair in codes.lane_of.iter().copied().zip(codes.event_type_of.iter().copied()) {
         *counts.entry(pair).or_default() += 1;
     }
-    let mut survey = Survey { lanes: codes.lanes, whats: codes.whats, ..Survey::default() };
-    survey.counts = counts.into_iter().map(|((lane, what), count)| (lane, what, count)).collect();
+    let mut survey = Survey { lanes: codes.lanes, whats: codes.event_types, ..Survey::default() };
+    survey.counts =
+        counts.into_iter().map(|((lane, event_type), count)| (lane, event_type, count)).collect();
     survey.counts.sort_unstable();
     survey.zero_times = (0..block.rows).filter(|row| start.at(*row) == 0).count() as u64;
-    for (row, what) in codes.what_of.iter().enumerate() {
-        if survey.whats[*what as usize].0 == Kind::Summary {
+    for (row, event_type) in codes.event_type_of.iter().enumerate() {
+        if survey.whats[*event_type as usize].0 == Kind::Summary {
             survey.summaries.0 += 1;
             grow(&mut survey.summaries.1, count.at(row).max(0).cast_unsigned());
         }
@@ -177,27 +178,28 @@ impl Surveyed {
         let lanes: Vec<u32> = lanes
             .map(|(process, thread)| self.numbering.lane(table_row(*process), *thread))
             .collect();
-        let whats: Vec<u32> = survey.whats.into_iter().map(|what| self.what(what)).collect();
-        for (lane, what, events) in survey.counts {
-            self.numbering.count(lanes[lane as usize], whats[what as usize], events);
+        let event_types: Vec<u32> =
+            survey.whats.into_iter().map(|event_type| self.event_type(event_type)).collect();
+        for (lane, event_type, events) in survey.counts {
+            self.numbering.count(lanes[lane as usize], event_types[event_type as usize], events);
         }
         self.zero_times += survey.zero_times;
         self.numbering.summaries[0] += survey.summaries.0;
         grow(&mut self.numbering.summaries[1], survey.summaries.1);
     }
 
-    fn what(&mut self, (kind, category, name): (Kind, String, String)) -> u32 {
+    fn event_type(&mut self, (kind, category, name): (Kind, String, String)) -> u32 {
         let next = self.known.len() as u32;
         let number = *self.known.entry((kind, category.clone(), name.clone())).or_insert(next);
         // Texts are found by their number, so that any two numbers do for a key.
-        self.numbering.what(kind, (number, 0), || (&category, &name))
+        self.numbering.event_type(kind, (number, 0), || (&category, &name))
     }
 }
 
 /// When the first event began and when the last one ended. Row groups are read only if what is known of them
 /// leaves room for an earlier beginning or a later end.
-fn extent(groups: &Groups, surveyed: &Surveyed, drops_zeros: bool) -> Result<Extent, TraceError> {
-    let mut extent = Extent::default();
+fn extent(groups: &Groups, surveyed: &Surveyed, drops_zeros: bool) -> Result<TimeSpan, TraceError> {
+    let mut extent = TimeSpan::default();
     for (least, index) in by_beginning(groups) {
         if least >= extent.start_ns {
             break;
@@ -227,23 +229,23 @@ fn extent_of(
     index: usize,
     surveyed: &Surveyed,
     drops_zeros: bool,
-) -> Result<Extent, TraceError> {
-    let mut extent = Extent::default();
+) -> Result<TimeSpan, TraceError> {
+    let mut extent = TimeSpan::default();
     let mut block = groups.read(index, &["start", "duration", "kind", "category", "name"])?;
     let (start, duration) = (block.take("start"), block.take("duration"));
     let codes = Codes::of(&mut block);
-    let is_meta = |what: &(Kind, String, String)| {
-        let number = surveyed.known.get(what);
-        number.is_none_or(|number| surveyed.numbering.layers[*number as usize] == Layer::Meta)
+    let is_meta = |event_type: &(Kind, String, String)| {
+        let number = surveyed.known.get(event_type);
+        number.is_none_or(|number| surveyed.numbering.layers[*number as usize] == StackLayer::Meta)
     };
-    let metas: Vec<bool> = codes.whats.iter().map(is_meta).collect();
+    let metas: Vec<bool> = codes.event_types.iter().map(is_meta).collect();
     for row in 0..block.rows {
         let start_ns = start.at(row);
-        if metas[codes.what_of[row] as usize] || (drops_zeros && start_ns == 0) {
+        if metas[codes.event_type_of[row] as usize] || (drops_zeros && start_ns == 0) {
             continue;
         }
         let end_ns = start_ns.saturating_add(duration.at(row).max(0));
-        extent.add(Extent { start_ns, end_ns });
+        extent.add(TimeSpan { start_ns, end_ns });
     }
     Ok(extent)
 }
@@ -255,10 +257,10 @@ fn table_row(number: i64) -> u32 {
 /// Numbers of lanes and of kinds of events within a row group, in the order in which they are met.
 struct Codes {
     lanes: Vec<(i64, u32)>,
-    whats: Vec<(Kind, String, String)>,
+    event_types: Vec<(Kind, String, String)>,
     /// By row.
     lane_of: Vec<u32>,
-    what_of: Vec<u32>,
+    event_type_of: Vec<u32>,
     kind: Column,
 }
 
@@ -270,15 +272,15 @@ impl Codes {
         let lanes = firsts.iter().map(lane).collect();
         let (kind, category, name) =
             (block.take("kind"), block.take("category"), block.take("name"));
-        let (what_of, firsts) = number([&kind, &category, &name], block.rows);
+        let (event_type_of, firsts) = number([&kind, &category, &name], block.rows);
         // What is not known was written by a later version, which says so; never mind.
         let known = |text: &str| Kind::ALL.into_iter().find(|kind| kind.name() == text);
-        let what = |row: &usize| {
+        let event_type = |row: &usize| {
             let kind = known(text(&kind, *row)).unwrap_or_default();
             (kind, text(&category, *row).to_owned(), text(&name, *row).to_owned())
         };
-        let whats = firsts.iter().map(what).collect();
-        Self { lanes, whats, lane_of, what_of, kind }
+        let event_types = firsts.iter().map(event_type).collect();
+        Self { lanes, event_types, lane_of, event_type_of, kind }
     }
 }
 
@@ -315,20 +317,26 @@ fn number<const N: usize>(columns: [&Column; N], rows: usize) -> (Vec<u32>, Vec<
 /// What rows need to know about kinds of events.
 #[derive(Debug)]
 pub(crate) struct Known {
-    whats: HashMap<(Kind, String, String), u32>,
+    event_types: HashMap<(Kind, String, String), u32>,
     lanes: QuickMap<(i64, u32), u32>,
     measures: Vec<Measure>,
     drops_zeros: bool,
 }
 
 impl Known {
-    pub(crate) fn new(groups: &Groups, lanes: &[crate::row::Lane], whats: &[What]) -> Self {
-        let key = |what: &What| (what.kind, what.category.clone(), what.name.clone());
+    pub(crate) fn new(
+        groups: &Groups,
+        lanes: &[crate::row::Lane],
+        event_types: &[EventType],
+    ) -> Self {
+        let key = |event_type: &EventType| {
+            (event_type.kind, event_type.category.clone(), event_type.name.clone())
+        };
         let lane = |lane: &crate::row::Lane| (i64::from(lane.process), lane.thread);
         Self {
-            whats: whats.iter().map(key).zip(0..).collect(),
+            event_types: event_types.iter().map(key).zip(0..).collect(),
             lanes: lanes.iter().map(lane).zip(0..).collect(),
-            measures: whats.iter().map(What::measure).collect(),
+            measures: event_types.iter().map(EventType::measure).collect(),
             drops_zeros: drops_zeros(groups),
         }
     }
@@ -448,7 +456,7 @@ struct Making<'a> {
     /// By row: the row group's number of its kind of event.
     codes: Vec<u32>,
     /// By that number: the trace's, its kind, and where its bytes stand.
-    whats: Vec<(u32, Kind, Measure)>,
+    event_types: Vec<(u32, Kind, Measure)>,
 }
 
 impl<'a> Making<'a> {
@@ -460,18 +468,19 @@ impl<'a> Making<'a> {
         is_wanted: &dyn Fn(u32) -> bool,
     ) -> Option<Self> {
         let mut lanes = std::mem::take(&mut columns.codes.lane_of);
-        let codes = std::mem::take(&mut columns.codes.what_of);
+        let codes = std::mem::take(&mut columns.codes.event_type_of);
         let number = |key: &(i64, u32)| {
             known.lanes.get(key).map(|lane| if is_wanted(*lane) { *lane } else { NONE })
         };
         let numbers = columns.codes.lanes.iter().map(number).collect::<Option<Vec<u32>>>()?;
         lanes.iter_mut().for_each(|lane| *lane = numbers[*lane as usize]);
-        let what = |key: &(Kind, String, String)| {
-            let number = *known.whats.get(key)?;
+        let event_type = |key: &(Kind, String, String)| {
+            let number = *known.event_types.get(key)?;
             Some((number, key.0, known.measures[number as usize]))
         };
-        let whats = columns.codes.whats.iter().map(what).collect::<Option<_>>()?;
-        Some(Self { columns, known, windows, lanes, codes, whats })
+        let event_types =
+            columns.codes.event_types.iter().map(event_type).collect::<Option<_>>()?;
+        Some(Self { columns, known, windows, lanes, codes, event_types })
     }
 
     /// The rows that are wanted, by their starts.
@@ -508,8 +517,8 @@ impl<'a> Making<'a> {
 
     fn fill_who(&self, tile: &mut [Row], order: &[u32]) {
         for (row, number) in tile.iter_mut().zip(order) {
-            let (what, kind, _) = self.whats[self.codes[*number as usize] as usize];
-            (row.lane, row.what) = (self.lanes[*number as usize], what);
+            let (event_type, kind, _) = self.event_types[self.codes[*number as usize] as usize];
+            (row.lane, row.event_type) = (self.lanes[*number as usize], event_type);
             row.kind = kind;
         }
         self.columns.start.each(order, |place, start_ns| tile[place].start_ns = start_ns);
@@ -539,7 +548,7 @@ impl<'a> Making<'a> {
         let of = &self.columns;
         for (row, number) in tile.iter_mut().zip(order) {
             let number = *number as usize;
-            let (_, kind, measure) = self.whats[self.codes[number] as usize];
+            let (_, kind, measure) = self.event_types[self.codes[number] as usize];
             row.bytes = match measure {
                 Measure::Value => absent_as(0, of.value.at(number)).cast_unsigned(),
                 Measure::Result => of.result.at(number).max(0).cast_unsigned(),

@@ -9,7 +9,7 @@ use feedline_trace::{
     Access, FORMATS, FileSlice, Files, Found, TraceError, TraceFormat, recognize,
 };
 
-use super::LoadError;
+use super::AnalyzeError;
 use super::glob;
 use super::tar::{self, Unpacked};
 
@@ -27,12 +27,12 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     /// Looks at everything that was named. `scratch` is where archives are unpacked that must be.
-    pub(crate) fn find(named: &[PathBuf], scratch: &Path) -> Result<Self, LoadError> {
+    pub(crate) fn find(named: &[PathBuf], scratch: &Path) -> Result<Self, AnalyzeError> {
         let mut search =
             Search { scratch, found: None, archives: Vec::new(), unpacked: Vec::new() };
         expanded(named)?.iter().try_for_each(|path| search.look_at(path))?;
         let Some((_, mut found)) = search.found else {
-            return Err(LoadError::Empty { path: named.first().cloned().unwrap_or_default() });
+            return Err(AnalyzeError::Empty { path: named.first().cloned().unwrap_or_default() });
         };
         found.files.sort();
         found.files.dedup();
@@ -60,13 +60,13 @@ impl Inputs {
 }
 
 /// What was named, with files in the place of patterns.
-fn expanded(named: &[PathBuf]) -> Result<Vec<PathBuf>, LoadError> {
+fn expanded(named: &[PathBuf]) -> Result<Vec<PathBuf>, AnalyzeError> {
     let mut paths = Vec::new();
     for path in named {
         if !path.exists() && glob::is_pattern(path) {
             let found = glob::expand(path);
             if found.is_empty() {
-                return Err(LoadError::NoMatch { pattern: path.clone() });
+                return Err(AnalyzeError::NoMatch { pattern: path.clone() });
             }
             paths.extend(found);
         } else {
@@ -86,7 +86,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn look_at(&mut self, path: &Path) -> Result<(), LoadError> {
+    fn look_at(&mut self, path: &Path) -> Result<(), AnalyzeError> {
         if path.is_file() && tar::is_archive(path) {
             if self.archives.iter().any(|known| known == path) {
                 return Ok(());
@@ -102,7 +102,7 @@ impl Search<'_> {
     }
 
     /// A folder of trace folders, or of JSON, of which some may be traces.
-    fn folder(&mut self, path: &Path) -> Result<(), LoadError> {
+    fn folder(&mut self, path: &Path) -> Result<(), AnalyzeError> {
         let (mut folders, mut texts) = (Vec::new(), Vec::new());
         below(path, &mut folders, &mut texts)
             .map_err(|source| TraceError::Read { path: path.to_owned(), source })?;
@@ -118,16 +118,16 @@ impl Search<'_> {
                 is_empty = false;
             }
         }
-        if is_empty { Err(LoadError::NoTrace { path: path.to_owned() }) } else { Ok(()) }
+        if is_empty { Err(AnalyzeError::NoTrace { path: path.to_owned() }) } else { Ok(()) }
     }
 
-    fn add(&mut self, path: &Path, found: Found<'static>) -> Result<(), LoadError> {
+    fn add(&mut self, path: &Path, found: Found<'static>) -> Result<(), AnalyzeError> {
         let Some((first, all)) = &mut self.found else {
             self.found = Some((path.to_owned(), found));
             return Ok(());
         };
         if all.format.name != found.format.name {
-            return Err(LoadError::Mixed {
+            return Err(AnalyzeError::Mixed {
                 first: first.clone(),
                 first_format: all.format.title,
                 second: path.to_owned(),
@@ -138,12 +138,12 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn archive(&mut self, path: &Path) -> Result<(), LoadError> {
+    fn archive(&mut self, path: &Path) -> Result<(), AnalyzeError> {
         let damaged = |error: io::Error| match error.kind() {
             io::ErrorKind::InvalidData
             | io::ErrorKind::InvalidInput
             | io::ErrorKind::UnexpectedEof => {
-                LoadError::Archive { path: path.to_owned(), what: "is no whole archive" }
+                AnalyzeError::Archive { path: path.to_owned(), what: "is no whole archive" }
             }
             _ => TraceError::Read { path: path.to_owned(), source: error }.into(),
         };
@@ -184,7 +184,7 @@ impl Search<'_> {
         root: &Path,
         own: &[PathBuf],
         names: &[&Path],
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), AnalyzeError> {
         if let (Some(format), false) = (folder_format(), own.is_empty()) {
             let files = own.iter().map(|folder| FileSlice::from(root.join(folder))).collect();
             return self.add(path, Found { format, files });
@@ -208,12 +208,12 @@ impl Search<'_> {
     }
 }
 
-fn no_trace(archive: &Path) -> LoadError {
-    LoadError::Archive { path: archive.to_owned(), what: "holds no trace that is known" }
+fn no_trace(archive: &Path) -> AnalyzeError {
+    AnalyzeError::Archive { path: archive.to_owned(), what: "holds no trace that is known" }
 }
 
 /// What a file among others is, which need not be a trace although it has the suffix of one.
-fn of_single(file: FileSlice) -> Result<Option<Found<'static>>, LoadError> {
+fn of_single(file: FileSlice) -> Result<Option<Found<'static>>, AnalyzeError> {
     match recognize(&file.path) {
         Ok(Found { format, .. }) => {
             let is_trace = match format.access {

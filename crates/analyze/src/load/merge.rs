@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::row::Row;
 
-use super::LoadError;
+use super::AnalyzeError;
 use super::order::{Key, Layers, compare};
 use super::spill::{Run, RunReader, Spill};
 
@@ -41,7 +41,7 @@ impl Feed<'_> {
         }
     }
 
-    fn advance(&mut self, count: usize) -> Result<(), LoadError> {
+    fn advance(&mut self, count: usize) -> Result<(), AnalyzeError> {
         match self {
             Self::Slice(rows) => *rows = &rows[count..],
             Self::Owned(_, at) => *at += count,
@@ -104,7 +104,7 @@ impl<'a> Merger<'a> {
     }
 
     /// Takes rows that are in order. If they are too many, all that wait go to a file.
-    pub(crate) fn add(&mut self, rows: Vec<Row>) -> Result<(), LoadError> {
+    pub(crate) fn add(&mut self, rows: Vec<Row>) -> Result<(), AnalyzeError> {
         let is_too_much = self.held_bytes + bytes_of(rows.capacity()) > self.budget.bytes;
         if is_too_much && !self.heads.is_empty() {
             self.write_out()?;
@@ -119,7 +119,7 @@ impl<'a> Merger<'a> {
     }
 
     /// Takes rows that are in a file.
-    pub(crate) fn add_run(&mut self, mut reader: RunReader) -> Result<(), LoadError> {
+    pub(crate) fn add_run(&mut self, mut reader: RunReader) -> Result<(), AnalyzeError> {
         reader.advance(0)?;
         self.add_feed(Feed::Run(reader));
         Ok(())
@@ -129,7 +129,7 @@ impl<'a> Merger<'a> {
         let Some(first) = feed.rest().first() else { return };
         self.held_bytes += feed.held_bytes();
         self.peak_bytes = self.peak_bytes.max(self.held_bytes);
-        let key = Key::of(first, self.layers);
+        let key = Key::new(first, self.layers);
         let place = self.free.pop().unwrap_or(self.feeds.len());
         if place == self.feeds.len() {
             self.feeds.push(None);
@@ -142,8 +142,8 @@ impl<'a> Merger<'a> {
     pub(crate) fn emit(
         &mut self,
         before_ns: Option<i64>,
-        take: &mut dyn FnMut(&[Row]) -> Result<(), LoadError>,
-    ) -> Result<(), LoadError> {
+        take: &mut dyn FnMut(&[Row]) -> Result<(), AnalyzeError>,
+    ) -> Result<(), AnalyzeError> {
         while let Some(Reverse((key, place))) = self.heads.pop() {
             let Some(feed) = &mut self.feeds[place] else { continue };
             let is_late = |row: &Row| before_ns.is_some_and(|before| row.start_ns >= before);
@@ -176,8 +176,8 @@ impl<'a> Merger<'a> {
         &mut self,
         place: usize,
         count: usize,
-        take: &mut dyn FnMut(&[Row]) -> Result<(), LoadError>,
-    ) -> Result<(), LoadError> {
+        take: &mut dyn FnMut(&[Row]) -> Result<(), AnalyzeError>,
+    ) -> Result<(), AnalyzeError> {
         let Some(feed) = &mut self.feeds[place] else { return Ok(()) };
         self.out.extend_from_slice(&feed.rest()[..count]);
         if self.out.len() >= SLICE_ROWS {
@@ -187,7 +187,7 @@ impl<'a> Merger<'a> {
         feed.advance(count)?;
         match feed.rest().first() {
             Some(first) => {
-                let key = Key::of(first, self.layers);
+                let key = Key::new(first, self.layers);
                 self.heads.push(Reverse((key, place)));
             }
             None => {
@@ -200,7 +200,7 @@ impl<'a> Merger<'a> {
     }
 
     /// Writes everything that waits into one run, which is read from there.
-    fn write_out(&mut self) -> Result<(), LoadError> {
+    fn write_out(&mut self) -> Result<(), AnalyzeError> {
         let mut spill = match self.spill.take() {
             Some(spill) => spill,
             None => Spill::create(&self.budget.folder)?,
@@ -258,7 +258,7 @@ pub(crate) fn few_runs(
     mut runs: Vec<Run>,
     layers: &Layers,
     budget: &Budget,
-) -> Result<Vec<Run>, LoadError> {
+) -> Result<Vec<Run>, AnalyzeError> {
     while runs.len() > FAN_IN {
         let mut merged = Vec::new();
         for some in runs.chunks(FAN_IN) {

@@ -3,7 +3,7 @@
 use feedline_trace::{Event, Kind, QuickMap, Tables};
 
 use crate::errno::UNKNOWN_ERROR;
-use crate::layer::{Layer, Measure, What};
+use crate::layer::{EventType, Measure, StackLayer};
 use crate::row::{Lane, NONE, Row};
 
 /// No event takes longer than a year; a duration that says so is damage.
@@ -13,19 +13,19 @@ pub(crate) const LONGEST_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Numbering {
     pub(crate) lanes: Vec<Lane>,
-    pub(crate) whats: Vec<What>,
+    pub(crate) event_types: Vec<EventType>,
     /// The layer of every kind of event.
-    pub(crate) layers: Vec<Layer>,
+    pub(crate) layers: Vec<StackLayer>,
     /// Where the bytes of a kind of event stand.
     measures: Vec<Measure>,
     /// First and last moment of every lane.
-    pub(crate) spans: Vec<Extent>,
+    pub(crate) spans: Vec<TimeSpan>,
     /// Events that are no metadata.
     pub(crate) events: u64,
     /// Rows that are summaries, and the calls that they stand for.
     pub(crate) summaries: [u64; 2],
     /// From the first to the last event, metadata and counters not among them.
-    pub(crate) extent: Extent,
+    pub(crate) extent: TimeSpan,
     by_lane: QuickMap<(u32, u32), u32>,
     last_lane: Option<((u32, u32), u32)>,
     by_what: QuickMap<(u32, u32, u32), u32>,
@@ -33,18 +33,18 @@ pub(crate) struct Numbering {
 
 /// From a first to a last moment; empty at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct TimeSpan {
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
 }
 
-impl Default for Extent {
+impl Default for TimeSpan {
     fn default() -> Self {
         Self { start_ns: i64::MAX, end_ns: i64::MIN }
     }
 }
 
-impl Extent {
+impl TimeSpan {
     pub(crate) fn add(&mut self, other: Self) {
         self.start_ns = self.start_ns.min(other.start_ns);
         self.end_ns = self.end_ns.max(other.end_ns);
@@ -67,7 +67,7 @@ impl Numbering {
         }
         let lane = *self.by_lane.entry(key).or_insert_with(|| {
             self.lanes.push(Lane { process, thread, ..Lane::default() });
-            self.spans.push(Extent::default());
+            self.spans.push(TimeSpan::default());
             self.lanes.len() as u32 - 1
         });
         self.last_lane = Some((key, lane));
@@ -76,7 +76,7 @@ impl Numbering {
 
     /// The number of a kind of event; `key` stands for category and name.
     #[inline]
-    pub(crate) fn what<'t>(
+    pub(crate) fn event_type<'t>(
         &mut self,
         kind: Kind,
         key: (u32, u32),
@@ -84,20 +84,20 @@ impl Numbering {
     ) -> u32 {
         *self.by_what.entry((kind as u32, key.0, key.1)).or_insert_with(|| {
             let (category, name) = texts();
-            let what = What::new(kind, category, name);
-            self.layers.push(what.layer);
-            self.measures.push(what.measure());
-            self.whats.push(what);
-            self.whats.len() as u32 - 1
+            let event_type = EventType::new(kind, category, name);
+            self.layers.push(event_type.layer);
+            self.measures.push(event_type.measure());
+            self.event_types.push(event_type);
+            self.event_types.len() as u32 - 1
         })
     }
 
     /// Counts events of a lane and a kind.
-    pub(crate) fn count(&mut self, lane: u32, what: u32, events: u64) {
-        let of = &self.whats[what as usize];
+    pub(crate) fn count(&mut self, lane: u32, event_type: u32, events: u64) {
+        let of = &self.event_types[event_type as usize];
         let facts = &mut self.lanes[lane as usize];
         facts.events[of.layer as usize] += events;
-        if of.kind == Kind::Span && of.layer == Layer::Meta && of.category == "thread" {
+        if of.kind == Kind::Span && of.layer == StackLayer::Meta && of.category == "thread" {
             facts.name = Some(of.name.clone());
         }
         if !of.is_metadata() {
@@ -109,14 +109,14 @@ impl Numbering {
     #[inline]
     pub(crate) fn row(&mut self, tables: &Tables, event: &Event, window_ns: Option<u64>) -> Row {
         let lane = self.lane(event.process, event.thread);
-        let what = self.what(event.kind, (event.category, event.name), || {
+        let event_type = self.event_type(event.kind, (event.category, event.name), || {
             (tables.name(event.category), tables.name(event.name))
         });
-        let row = row(event, lane, what, self.measures[what as usize], window_ns);
-        self.count(lane, what, 1);
-        let extent = Extent { start_ns: row.start_ns, end_ns: row.end_ns };
+        let row = row(event, lane, event_type, self.measures[event_type as usize], window_ns);
+        self.count(lane, event_type, 1);
+        let extent = TimeSpan { start_ns: row.start_ns, end_ns: row.end_ns };
         self.spans[lane as usize].add(extent);
-        if self.layers[what as usize] != Layer::Meta {
+        if self.layers[event_type as usize] != StackLayer::Meta {
             self.extent.add(extent);
         }
         if event.kind == Kind::Summary {
@@ -127,7 +127,7 @@ impl Numbering {
 }
 
 #[inline]
-fn row(event: &Event, lane: u32, what: u32, measure: Measure, window_ns: Option<u64>) -> Row {
+fn row(event: &Event, lane: u32, event_type: u32, measure: Measure, window_ns: Option<u64>) -> Row {
     let bytes = match measure {
         Measure::Value => event.value.unwrap_or(0.0).to_bits(),
         Measure::Result => event.result.unwrap_or(0).max(0).cast_unsigned(),
@@ -148,7 +148,7 @@ fn row(event: &Event, lane: u32, what: u32, measure: Measure, window_ns: Option<
         bytes,
         offset,
         lane,
-        what,
+        event_type,
         file: event.file.unwrap_or(NONE),
         epoch: small(event.epoch),
         step: small(event.step),

@@ -3,7 +3,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use crate::layer::Layer;
+use crate::layer::StackLayer;
 use crate::row::Row;
 
 /// What rows are ordered by. After start and end comes the lane; of things that took the same time on the same
@@ -13,8 +13,8 @@ pub(crate) struct Key {
     start_ns: i64,
     end_ns: Reverse<i64>,
     lane: u32,
-    layer: Layer,
-    what: u32,
+    layer: StackLayer,
+    event_type: u32,
     file: u32,
     offset: i64,
     bytes: u64,
@@ -22,16 +22,16 @@ pub(crate) struct Key {
 }
 
 /// The layer of every kind of event, by its number.
-pub(crate) type Layers = [Layer];
+pub(crate) type Layers = [StackLayer];
 
 impl Key {
-    pub(crate) fn of(row: &Row, layers: &Layers) -> Self {
+    pub(crate) fn new(row: &Row, layers: &Layers) -> Self {
         Self {
             start_ns: row.start_ns,
             end_ns: Reverse(row.end_ns),
             lane: row.lane,
-            layer: layers.get(row.what as usize).copied().unwrap_or(Layer::Meta),
-            what: row.what,
+            layer: layers.get(row.event_type as usize).copied().unwrap_or(StackLayer::Meta),
+            event_type: row.event_type,
             file: row.file,
             offset: row.offset,
             bytes: row.bytes,
@@ -44,7 +44,7 @@ impl Key {
 #[inline]
 pub(crate) fn compare(a: &Row, b: &Row, layers: &Layers) -> Ordering {
     match a.start_ns.cmp(&b.start_ns) {
-        Ordering::Equal => Key::of(a, layers).cmp(&Key::of(b, layers)),
+        Ordering::Equal => Key::new(a, layers).cmp(&Key::new(b, layers)),
         order => order,
     }
 }
@@ -135,12 +135,12 @@ mod tests {
 
     #[test]
     fn what_encloses_others_comes_first() {
-        let layers = [Layer::Storage, Layer::Sample];
-        let row = |start_ns, end_ns, lane, what, file| Row {
+        let layers = [StackLayer::Storage, StackLayer::Sample];
+        let row = |start_ns, end_ns, lane, event_type, file| Row {
             start_ns,
             end_ns,
             lane,
-            what,
+            event_type,
             file,
             ..Row::default()
         };

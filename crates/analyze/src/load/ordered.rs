@@ -7,7 +7,7 @@ use std::thread;
 
 /// How work is shared.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Crew {
+pub(crate) struct Workforce {
     /// Threads that work.
     pub(crate) threads: NonZeroUsize,
     /// Results that may wait for one that is not there yet.
@@ -18,7 +18,7 @@ pub(crate) struct Crew {
 /// the order of the tasks. Every thread has a state of its own; they are all given back. The first error of
 /// `take` ends everything. With one thread nothing is started, and all happens here.
 pub(crate) fn ordered<T, R, S, E>(
-    crew: Crew,
+    crew: Workforce,
     state: &(dyn Fn() -> S + Sync),
     produce: impl FnOnce(&mut dyn FnMut(T) -> bool) + Send,
     work: &(dyn Fn(&mut S, T) -> R + Sync),
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn run(threads: usize, stop_at: u32) -> (Result<Vec<u32>, u32>, Vec<u32>) {
-        let crew = Crew { threads: NonZeroUsize::new(threads).unwrap(), ahead: 3 };
+        let crew = Workforce { threads: NonZeroUsize::new(threads).unwrap(), ahead: 3 };
         let mut seen = Vec::new();
         let counts = ordered(
             crew,

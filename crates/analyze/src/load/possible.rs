@@ -2,13 +2,13 @@
 
 use feedline_trace::TraceError;
 
-use crate::layer::Layer;
+use crate::layer::StackLayer;
 use crate::row::Row;
 
 use super::folder::{self, Groups, Known};
-use super::numbering::{Extent, LONGEST_NS};
-use super::ordered::{Crew, ordered};
-use super::{LoadError, Options, Watch};
+use super::numbering::{LONGEST_NS, TimeSpan};
+use super::ordered::{Workforce, ordered};
+use super::{AnalyzeError, LoadOptions, LoadProgress};
 
 /// Clocks that count from the start of something may be a little below 0.
 const FIRST_NS: i64 = -LONGEST_NS.cast_signed();
@@ -26,7 +26,7 @@ pub(crate) fn is_possible(row: &Row) -> bool {
 }
 
 /// Whether a trace from here to there may have rows whose times cannot be.
-pub(crate) fn is_odd(extent: Extent) -> bool {
+pub(crate) fn is_odd(extent: TimeSpan) -> bool {
     !extent.is_empty()
         && (!is_moment(extent.start_ns) || extent.end_ns.abs_diff(extent.start_ns) > LONGEST_NS)
 }
@@ -35,37 +35,37 @@ pub(crate) fn is_odd(extent: Extent) -> bool {
 pub(crate) fn scan(
     groups: &Groups,
     known: &Known,
-    layers: &[Layer],
-    options: &Options,
-    watch: &dyn Watch,
-) -> Result<(u64, Extent), LoadError> {
-    let (mut impossible, mut extent, mut done) = (0, Extent::default(), 0);
+    layers: &[StackLayer],
+    options: &LoadOptions,
+    progress: &dyn LoadProgress,
+) -> Result<(u64, TimeSpan), AnalyzeError> {
+    let (mut impossible, mut extent, mut done) = (0, TimeSpan::default(), 0);
     let threads = options.threads;
     ordered(
-        Crew { threads, ahead: threads.get() },
+        Workforce { threads, ahead: threads.get() },
         &|| (),
         |give| {
             let _ = (0..groups.len()).all(give);
         },
         &|(), index| {
             let rows = folder::rows(groups, index, known, layers, &|_| true)?;
-            let mut found = (0_u64, Extent::default());
+            let mut found = (0_u64, TimeSpan::default());
             for row in rows {
                 if !is_possible(&row) {
                     found.0 += 1;
-                } else if layers[row.what as usize] != Layer::Meta {
-                    found.1.add(Extent { start_ns: row.start_ns, end_ns: row.end_ns });
+                } else if layers[row.event_type as usize] != StackLayer::Meta {
+                    found.1.add(TimeSpan { start_ns: row.start_ns, end_ns: row.end_ns });
                 }
             }
             Ok(found)
         },
-        &mut |found: Result<(u64, Extent), TraceError>| {
+        &mut |found: Result<(u64, TimeSpan), TraceError>| {
             let (count, of_group) = found?;
             impossible += count;
             extent.add(of_group);
             done += 1;
-            watch.progress("looking again", done, groups.len() as u64);
-            Ok::<(), LoadError>(())
+            progress.update("looking again", done, groups.len() as u64);
+            Ok::<(), AnalyzeError>(())
         },
     )?;
     Ok((impossible, extent))

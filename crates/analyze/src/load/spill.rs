@@ -11,7 +11,7 @@ use feedline_trace::Kind;
 
 use crate::row::Row;
 
-use super::LoadError;
+use super::AnalyzeError;
 
 /// Bytes of a row in the file.
 const ROW_BYTES: usize = 60;
@@ -35,7 +35,7 @@ pub(crate) struct Run {
 
 impl Spill {
     /// Makes a file in a folder.
-    pub(crate) fn create(folder: &Path) -> Result<Self, LoadError> {
+    pub(crate) fn create(folder: &Path) -> Result<Self, AnalyzeError> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!(".feedline-rows-{}-{number}", std::process::id()));
@@ -50,19 +50,21 @@ impl Spill {
             fs::remove_file(&path)?;
             Ok(file)
         };
-        let file = made().map_err(|source| LoadError::Spill { path: path.clone(), source })?;
+        let file = made().map_err(|source| AnalyzeError::Spill { path: path.clone(), source })?;
         Ok(Self { path, file: Arc::new(file), rows: 0 })
     }
 
-    fn error(&self, source: io::Error) -> LoadError {
-        LoadError::Spill { path: self.path.clone(), source }
+    fn error(&self, source: io::Error) -> AnalyzeError {
+        AnalyzeError::Spill { path: self.path.clone(), source }
     }
 
     /// Writes rows, which `next` gives in their order, some at a time.
     pub(crate) fn write(
         &mut self,
-        mut each: impl FnMut(&mut dyn FnMut(&[Row]) -> Result<(), LoadError>) -> Result<(), LoadError>,
-    ) -> Result<Run, LoadError> {
+        mut each: impl FnMut(
+            &mut dyn FnMut(&[Row]) -> Result<(), AnalyzeError>,
+        ) -> Result<(), AnalyzeError>,
+    ) -> Result<Run, AnalyzeError> {
         let first = self.rows;
         let mut bytes = Vec::with_capacity(WRITE_ROWS * ROW_BYTES);
         let mut written = first;
@@ -106,7 +108,7 @@ impl RunReader {
     }
 
     /// Goes on, and reads more if there is nothing left in memory.
-    pub(crate) fn advance(&mut self, rows: usize) -> Result<(), LoadError> {
+    pub(crate) fn advance(&mut self, rows: usize) -> Result<(), AnalyzeError> {
         self.at += rows;
         if self.at < self.rows.len() || self.run.rows == 0 {
             return Ok(());
@@ -116,7 +118,7 @@ impl RunReader {
         let at = self.run.first * ROW_BYTES as u64;
         self.file
             .read_exact_at(&mut bytes, at)
-            .map_err(|source| LoadError::Spill { path: self.path.clone(), source })?;
+            .map_err(|source| AnalyzeError::Spill { path: self.path.clone(), source })?;
         self.rows.clear();
         self.rows.reserve_exact(count);
         self.rows.extend(bytes.chunks_exact(ROW_BYTES).map(decode));
@@ -137,7 +139,7 @@ fn encode(row: &Row, out: &mut Vec<u8>) {
     out.extend_from_slice(&row.end_ns.to_le_bytes());
     out.extend_from_slice(&row.bytes.to_le_bytes());
     out.extend_from_slice(&row.offset.to_le_bytes());
-    for number in [row.lane, row.what, row.file, row.epoch, row.step, row.count] {
+    for number in [row.lane, row.event_type, row.file, row.epoch, row.step, row.count] {
         out.extend_from_slice(&number.to_le_bytes());
     }
     out.extend_from_slice(&row.errno.to_le_bytes());
@@ -154,7 +156,7 @@ fn decode(bytes: &[u8]) -> Row {
         bytes: wide(16),
         offset: wide(24).cast_signed(),
         lane: narrow(32),
-        what: narrow(36),
+        event_type: narrow(36),
         file: narrow(40),
         epoch: narrow(44),
         step: narrow(48),
@@ -176,7 +178,7 @@ mod tests {
             bytes: u64::MAX - u64::from(n),
             offset: -i64::from(n),
             lane: n,
-            what: n + 1,
+            event_type: n + 1,
             file: u32::MAX - n,
             epoch: n + 2,
             step: n + 3,

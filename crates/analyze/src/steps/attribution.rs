@@ -1,12 +1,12 @@
 //! What a stall is called: the producer of the batch, and what it did meanwhile.
 
 use crate::analysis::Confidence;
-use crate::layer::{CAUSES, Cause};
+use crate::layer::{CAUSES, StallCause};
 use crate::row::NONE;
-use crate::steps::items::{Item, Parts};
+use crate::steps::lane_roles::{Grouping, LaneRole};
+use crate::steps::pending::{NsByCause, PendingBatch};
+use crate::steps::rank_state::RankState;
 use crate::steps::record::StepRecord;
-use crate::steps::seats::{Grouping, Seat};
-use crate::steps::unit_model::UnitModel;
 use crate::steps::window::measure;
 
 /// Who brought a batch.
@@ -20,7 +20,7 @@ pub(crate) struct Fetched {
 
 const NOBODY: Fetched = Fetched { slot: NONE, ready_ns: None };
 
-impl UnitModel {
+impl RankState {
     /// Splits the stall of a fetch that is over. Its lanes have been brought up to its end.
     pub(super) fn attribute(
         &mut self,
@@ -28,17 +28,18 @@ impl UnitModel {
         (epoch, step): (u32, u32),
     ) -> Fetched {
         let found = self.producer(epoch, step, record.fetch_end_ns);
-        let found = found.and_then(|(number, sure)| Some((self.items.take(number)?, number, sure)));
+        let found =
+            found.and_then(|(number, sure)| Some((self.pending.take(number)?, number, sure)));
         let found = found.map(|(mut item, number, sure)| {
             // Of samples that come one after the other, what is over is the batch.
-            let is_told = self.grouping == Grouping::Batches || item.step != NONE;
+            let is_told = self.facts.grouping == Grouping::Batches || item.step != NONE;
             if !is_told && self.group_size().is_none() {
                 item.end_ns = item.ended_ns.max(item.start_ns);
             }
             (item, number, sure)
         });
         match found {
-            Some((item, _, sure)) if item.slot == self.consumer => {
+            Some((item, _, sure)) if item.slot == self.facts.consumer => {
                 record.confidence = sure;
                 self.of_consumer(record);
                 tell_service(record, &item);
@@ -61,9 +62,9 @@ impl UnitModel {
 
     /// The batch that ended a fetch, and how sure that is.
     fn producer(&self, epoch: u32, step: u32, end_ns: i64) -> Option<(u64, Confidence)> {
-        let begun = || self.items.waiting().filter(|(_, item)| item.start_ns < end_ns);
+        let begun = || self.pending.waiting().filter(|(_, item)| item.start_ns < end_ns);
         if step != NONE {
-            let is_it = |item: &Item| {
+            let is_it = |item: &PendingBatch| {
                 item.step == step && (item.epoch == epoch || item.epoch == NONE || epoch == NONE)
             };
             if let Some((number, _)) = begun().find(|(_, item)| is_it(item)) {
@@ -71,7 +72,7 @@ impl UnitModel {
             }
         }
         let untold = || begun().filter(|(_, item)| item.step == NONE);
-        let by_turn = self.grouping == Grouping::Batches || self.group_size().is_some();
+        let by_turn = self.facts.grouping == Grouping::Batches || self.group_size().is_some();
         let found = if by_turn {
             untold().min_by_key(|(number, item)| (item.round, self.order(item.slot), *number))
         } else {
@@ -83,13 +84,13 @@ impl UnitModel {
 
     /// Workers take turns in this order.
     fn order(&self, slot: u32) -> u32 {
-        match self.seats.get(slot as usize) {
-            Some(Seat::Worker(order)) => *order,
+        match self.facts.lane_roles.get(slot as usize) {
+            Some(LaneRole::Worker(order)) => *order,
             _ => u32::MAX,
         }
     }
 
-    fn of_producer(&mut self, record: &mut StepRecord, item: &Item, number: u64) {
+    fn of_producer(&mut self, record: &mut StepRecord, item: &PendingBatch, number: u64) {
         let (stall, end_ns) = (record.stall_ns, record.fetch_end_ns);
         let lane = &self.lanes[item.slot as usize];
         let is_open = lane.item == number && item.end_ns > end_ns;
@@ -98,62 +99,64 @@ impl UnitModel {
             true => item.window,
             false => [0; CAUSES],
         };
-        if lane.item == number && self.grouping != Grouping::Batches {
+        if lane.item == number && self.facts.grouping != Grouping::Batches {
             self.release(item.slot, end_ns);
         }
         let mut left = stall - limit(&mut parts, stall);
         let after = self.window.inside_ns(item.end_ns, end_ns).min(left);
         left -= after;
-        parts[Cause::HandOff as usize] += after;
+        parts[StallCause::HandOff as usize] += after;
         self.name_stage(&mut parts, record, item);
         if item.is_first {
-            parts[Cause::StartUp as usize] += left;
+            parts[StallCause::StartUp as usize] += left;
         } else if item.start_ns <= record.start_ns {
             // Inside of the batch, and yet in nothing that has a name.
-            parts[self.own as usize] += left;
+            parts[self.facts.own as usize] += left;
         } else {
             let busy = item.other_ns.min(left);
-            parts[Cause::Workers as usize] += busy;
-            parts[Cause::Prefetch as usize] += left - busy;
+            parts[StallCause::Workers as usize] += busy;
+            parts[StallCause::Prefetch as usize] += left - busy;
         }
         record.parts_ns = parts;
     }
 
     /// Others may have worked on the batch after its samples were there: that is no hand-off.
-    fn name_stage(&mut self, parts: &mut Parts, record: &StepRecord, item: &Item) {
-        let Some(stage) = self.items.take_stage(item.epoch, item.step) else { return };
+    fn name_stage(&mut self, parts: &mut NsByCause, record: &StepRecord, item: &PendingBatch) {
+        let Some(stage) = self.pending.take_stage(item.epoch, item.step) else { return };
         let until_ns = stage.end_ns.min(record.fetch_end_ns);
         let ns = self.window.inside_ns(stage.start_ns.max(item.end_ns), until_ns);
-        let ns = ns.min(parts[Cause::HandOff as usize]);
-        parts[Cause::HandOff as usize] -= ns;
+        let ns = ns.min(parts[StallCause::HandOff as usize]);
+        parts[StallCause::HandOff as usize] -= ns;
         parts[stage.cause as usize] += ns;
     }
 
     /// The consumer works itself: its fetch is all that it does.
     fn of_consumer(&self, record: &mut StepRecord) {
-        let mut parts = self.lanes[self.consumer as usize].window_of_all(&self.window);
+        let mut parts = self.lanes[self.facts.consumer as usize].window_of_all(&self.window);
         let named = limit(&mut parts, record.stall_ns);
-        parts[self.own as usize] += record.stall_ns - named;
+        parts[self.facts.own as usize] += record.stall_ns - named;
         record.parts_ns = parts;
-        record.samples = record.samples.max(self.own_samples);
+        record.samples = record.samples.max(self.samples.own);
     }
 
     /// Nobody is known to have brought it.
     fn of_all(&self, record: &mut StepRecord) {
         let is_alive = |slot: &usize| {
             let lane = &self.lanes[*slot];
-            matches!(self.seats[*slot], Seat::Worker(_))
+            matches!(self.facts.lane_roles[*slot], LaneRole::Worker(_))
                 && lane.first_ns < record.fetch_end_ns
                 && lane.last_ns > record.start_ns
         };
         let alive: Vec<usize> = (0..self.lanes.len()).filter(is_alive).collect();
-        let has_workers = self.seats.iter().any(|seat| matches!(seat, Seat::Worker(_)));
+        let has_workers =
+            self.facts.lane_roles.iter().any(|role| matches!(role, LaneRole::Worker(_)));
         let stall = record.stall_ns;
         record.confidence = Confidence::Low;
         if !has_workers {
-            let parts = self.lanes[self.consumer as usize].window_of_all(&self.window);
-            let has_names = Cause::ALL.iter().any(|c| *c != self.own && parts[*c as usize] > 0);
-            if has_names || self.own_samples > 0 {
+            let parts = self.lanes[self.facts.consumer as usize].window_of_all(&self.window);
+            let has_names =
+                StallCause::ALL.iter().any(|c| *c != self.facts.own && parts[*c as usize] > 0);
+            if has_names || self.samples.own > 0 {
                 record.confidence = Confidence::High;
                 self.of_consumer(record);
                 record.service_start_ns = record.start_ns;
@@ -171,20 +174,20 @@ impl UnitModel {
         parts.iter_mut().for_each(|part| *part /= count);
         let left = stall - limit(&mut parts, stall);
         let is_early = has_workers && alive.is_empty() && self.lanes_are_unborn();
-        let rest = if is_early { Cause::StartUp } else { Cause::Unknown };
+        let rest = if is_early { StallCause::StartUp } else { StallCause::Unknown };
         parts[rest as usize] += left;
         record.parts_ns = parts;
     }
 
     fn lanes_are_unborn(&self) -> bool {
-        let mut workers = self.lanes.iter().zip(&self.seats);
-        workers.all(|(lane, seat)| {
-            !matches!(seat, Seat::Worker(_)) || lane.first_ns > self.window.start_ns
+        let mut workers = self.lanes.iter().zip(&self.facts.lane_roles);
+        workers.all(|(lane, role)| {
+            !matches!(role, LaneRole::Worker(_)) || lane.first_ns > self.window.start_ns
         })
     }
 }
 
-fn tell_service(record: &mut StepRecord, item: &Item) {
+fn tell_service(record: &mut StepRecord, item: &PendingBatch) {
     record.service_start_ns = item.start_ns;
     record.service_ns = measure(item.start_ns, item.end_ns);
     record.service_parts_ns = item.parts;
@@ -193,7 +196,7 @@ fn tell_service(record: &mut StepRecord, item: &Item) {
 }
 
 /// Holds parts to a sum: a damaged trace may have overlaps on a thread. Gives the sum.
-fn limit(parts: &mut Parts, most: u64) -> u64 {
+fn limit(parts: &mut NsByCause, most: u64) -> u64 {
     let mut left = most;
     for part in parts.iter_mut() {
         *part = (*part).min(left);

@@ -2,27 +2,27 @@
 
 use crate::analysis::Phase;
 use crate::row::{NONE, Row};
-use crate::steps::Word;
+use crate::steps::NameHint;
 use crate::steps::consumption::Closing;
+use crate::steps::lane_roles::{Grouping, LaneRole};
+use crate::steps::rank_state::RankState;
 use crate::steps::record::{BlockRecord, PhaseRecord};
-use crate::steps::seats::{Grouping, Seat};
-use crate::steps::unit_model::UnitModel;
 
-impl UnitModel {
-    pub(super) fn pipeline(&mut self, row: &Row, word: Word) {
-        let phase = match word {
-            Word::Train => Phase::Train,
-            Word::Evaluate => Phase::Evaluate,
-            Word::Block => {
+impl RankState {
+    pub(super) fn pipeline(&mut self, row: &Row, hint: NameHint) {
+        let phase = match hint {
+            NameHint::Train => Phase::Train,
+            NameHint::Evaluate => Phase::Evaluate,
+            NameHint::Block => {
                 self.leave_what_is_over(row.start_ns);
                 self.close_step(row.start_ns, Closing::Border);
-                if !self.phase_is_open || (!self.phase_is_said && self.of_another_epoch(row)) {
+                if !self.phase.is_open || (!self.phase.is_declared && self.of_another_epoch(row)) {
                     self.enter_phase(row, Phase::Train);
-                    self.phase_is_said = false;
+                    self.phase.is_declared = false;
                 }
                 self.end_block(row.start_ns);
                 self.push_block(row.start_ns, row.end_ns);
-                self.block_is_said = true;
+                self.block.is_declared = true;
                 self.open_gap(row.start_ns);
                 return;
             }
@@ -31,7 +31,7 @@ impl UnitModel {
         self.leave_what_is_over(row.start_ns);
         self.end_phase(row.start_ns);
         self.enter_phase(row, phase);
-        self.phase_is_said = true;
+        self.phase.is_declared = true;
         self.open_gap(row.start_ns);
     }
 
@@ -53,28 +53,28 @@ impl UnitModel {
             steps: first..first,
             ..PhaseRecord::default()
         });
-        self.phase_is_open = true;
-        self.items.drop_before(last_end_ns);
+        self.phase.is_open = true;
+        self.pending.drop_before(last_end_ns);
     }
 
     /// A fetch belongs to a phase and a block, said or not.
     pub(super) fn enter_block(&mut self, row: &Row) {
-        if !self.phase_is_open {
+        if !self.phase.is_open {
             self.enter_phase(row, Phase::Train);
-            self.phase_is_said = false;
+            self.phase.is_declared = false;
         }
-        if !self.block_is_open {
+        if !self.block.is_open {
             let phase = self.out.phases.last();
             let begins = self.out.blocks.last().is_none_or(|last| {
                 phase
                     .is_some_and(|phase| last.end_ns <= phase.start_ns || last.phase != phase.phase)
             });
             let start_ns = match phase {
-                Some(phase) if begins && self.phase_is_said => phase.start_ns,
+                Some(phase) if begins && self.phase.is_declared => phase.start_ns,
                 _ => row.start_ns,
             };
             self.push_block(start_ns, i64::MAX);
-            self.block_is_said = false;
+            self.block.is_declared = false;
         }
     }
 
@@ -93,12 +93,12 @@ impl UnitModel {
             end_ns,
             steps: first..first,
         });
-        self.block_is_open = true;
+        self.block.is_open = true;
     }
 
     /// Closes phases and blocks that end before now.
     pub(super) fn leave_what_is_over(&mut self, now_ns: i64) {
-        if self.block_is_open && self.block_is_said {
+        if self.block.is_open && self.block.is_declared {
             let end_ns = self.out.blocks.last().map_or(i64::MAX, |block| block.end_ns);
             if end_ns <= now_ns {
                 self.close_step(end_ns, Closing::Border);
@@ -106,7 +106,7 @@ impl UnitModel {
                 self.open_gap(end_ns);
             }
         }
-        if self.phase_is_open && self.phase_is_said {
+        if self.phase.is_open && self.phase.is_declared {
             let end_ns = self.out.phases.last().map_or(i64::MAX, |phase| phase.end_ns);
             if end_ns <= now_ns {
                 self.end_phase(end_ns);
@@ -116,14 +116,14 @@ impl UnitModel {
     }
 
     pub(super) fn end_block(&mut self, now_ns: i64) {
-        if !std::mem::take(&mut self.block_is_open) {
+        if !std::mem::take(&mut self.block.is_open) {
             return;
         }
         let steps = self.out.steps.len();
-        let worked_ns = self.worked_until_ns;
+        let worked_ns = self.deadlines.worked_until_ns;
         if let Some(block) = self.out.blocks.last_mut() {
-            if !self.block_is_said {
-                block.end_ns = if self.phase_is_said { now_ns } else { now_ns.min(worked_ns) };
+            if !self.block.is_declared {
+                block.end_ns = if self.phase.is_declared { now_ns } else { now_ns.min(worked_ns) };
             }
             block.end_ns = block.end_ns.max(block.start_ns);
             block.steps.end = steps;
@@ -131,18 +131,18 @@ impl UnitModel {
     }
 
     pub(super) fn end_phase(&mut self, now_ns: i64) {
-        if !self.phase_is_open {
+        if !self.phase.is_open {
             return;
         }
-        let said_ns = match (self.phase_is_said, self.block_is_said) {
+        let said_ns = match (self.phase.is_declared, self.block.is_declared) {
             (true, _) => self.out.phases.last().map(|phase| phase.end_ns),
             (_, true) => self.out.blocks.last().map(|block| block.end_ns),
             _ => None,
         };
-        let end_ns = now_ns.min(said_ns.unwrap_or(self.worked_until_ns));
+        let end_ns = now_ns.min(said_ns.unwrap_or(self.deadlines.worked_until_ns));
         self.close_step(end_ns, Closing::Border);
         self.end_block(end_ns);
-        self.phase_is_open = false;
+        self.phase.is_open = false;
         let workers = self.number_workers();
         let Some(phase) = self.out.phases.last_mut() else { return };
         phase.end_ns = end_ns.max(phase.start_ns);
@@ -153,13 +153,13 @@ impl UnitModel {
     /// Numbers the workers of the phase, in their order, and tells its steps; how many there are.
     pub(super) fn number_workers(&mut self) -> u32 {
         let mut of_phase: Vec<(u32, u32)> = Vec::new();
-        for (slot, seat) in (0u32..).zip(&self.seats) {
+        for (slot, role) in (0u32..).zip(&self.facts.lane_roles) {
             let lane = &mut self.lanes[slot as usize];
             let rounds = std::mem::take(&mut lane.rounds);
-            if let (Seat::Worker(order), true) = (seat, rounds > 0) {
+            if let (LaneRole::Worker(order), true) = (role, rounds > 0) {
                 of_phase.push((*order, slot));
             }
-            if self.grouping != Grouping::Batches {
+            if self.facts.grouping != Grouping::Batches {
                 lane.finish_item();
             }
         }

@@ -3,11 +3,11 @@
 use crate::interval::Times;
 use crate::row::Row;
 use crate::saturating::grow;
-use crate::steps::Word;
+use crate::steps::NameHint;
 use crate::steps::consumption::Closing;
-use crate::steps::lane_work::Role;
+use crate::steps::lane_work::FrameKind;
+use crate::steps::rank_state::RankState;
 use crate::steps::record::{CheckpointRecord, Direction};
-use crate::steps::unit_model::UnitModel;
 
 /// A checkpoint that the consumer is in.
 #[derive(Clone, Debug)]
@@ -18,12 +18,12 @@ pub(super) struct OpenCheckpoint {
     pub(super) syncs: Times,
 }
 
-impl UnitModel {
-    pub(super) fn call_in_checkpoint(&mut self, row: &Row, word: Word) {
-        for open in &mut self.checkpoints {
-            match (word, open.record.direction) {
-                (Word::Sync, _) => open.syncs.push(row.start_ns, row.end_ns),
-                (Word::Write, Direction::Save) | (Word::Read, Direction::Load)
+impl RankState {
+    pub(super) fn call_in_checkpoint(&mut self, row: &Row, hint: NameHint) {
+        for open in &mut self.open_checkpoints {
+            match (hint, open.record.direction) {
+                (NameHint::Sync, _) => open.syncs.push(row.start_ns, row.end_ns),
+                (NameHint::Write, Direction::Save) | (NameHint::Read, Direction::Load)
                     if !open.said_bytes =>
                 {
                     grow(&mut open.record.bytes, row.bytes);
@@ -33,14 +33,14 @@ impl UnitModel {
         }
     }
 
-    pub(super) fn checkpoint(&mut self, slot: u32, row: &Row, word: Word) {
-        let is_consumer = slot == self.consumer;
-        let is_inner = is_consumer && !self.checkpoints.is_empty();
-        self.begin(slot, row, None, Role::Checkpoint);
-        self.checkpoint.push(row.start_ns, row.end_ns);
-        let direction = match word {
-            Word::Save => Direction::Save,
-            Word::Load => Direction::Load,
+    pub(super) fn checkpoint(&mut self, slot: u32, row: &Row, hint: NameHint) {
+        let is_consumer = slot == self.facts.consumer;
+        let is_inner = is_consumer && !self.open_checkpoints.is_empty();
+        self.begin(slot, row, None, FrameKind::Checkpoint);
+        self.activity.checkpoint.push(row.start_ns, row.end_ns);
+        let direction = match hint {
+            NameHint::Save => Direction::Save,
+            NameHint::Load => Direction::Load,
             _ => return,
         };
         if is_inner {
@@ -49,7 +49,7 @@ impl UnitModel {
         if is_consumer && self.fetch.is_none() {
             self.leave_what_is_over(row.start_ns);
             self.close_step(row.start_ns, Closing::Border);
-            if self.block_is_open && !self.block_is_said {
+            if self.block.is_open && !self.block.is_declared {
                 self.end_block(row.start_ns);
             }
             if self.window.is_open() {
@@ -70,10 +70,10 @@ impl UnitModel {
             self.out.checkpoints.push(record);
             return;
         }
-        let covers = Times::of([(row.start_ns, self.covered_until_ns)]);
+        let covers = Times::from_intervals([(row.start_ns, self.deadlines.covered_until_ns)]);
         let said_bytes = row.bytes > 0;
-        let syncs = Times::of([(row.start_ns, self.synced_until_ns)]);
-        self.checkpoints.push(OpenCheckpoint { record, said_bytes, covers, syncs });
+        let syncs = Times::from_intervals([(row.start_ns, self.deadlines.synced_until_ns)]);
+        self.open_checkpoints.push(OpenCheckpoint { record, said_bytes, covers, syncs });
         self.plan();
     }
 }
@@ -81,7 +81,7 @@ impl UnitModel {
 impl OpenCheckpoint {
     pub(super) fn finish(self) -> CheckpointRecord {
         let mut record = self.record;
-        let all = Times::of([(record.start_ns, record.end_ns)]);
+        let all = Times::from_intervals([(record.start_ns, record.end_ns)]);
         let stall = all.difference(&self.covers);
         record.stall_ns = stall.measure_ns();
         record.sync_ns = stall.intersection(&self.syncs).measure_ns();

@@ -1,12 +1,12 @@
 //! The side of the consumer: fetches, computations, meetings, and the steps that they make.
 
-use crate::layer::Layer;
+use crate::layer::StackLayer;
 use crate::row::{NONE, Row};
 use crate::steps::attribution::Fetched;
-use crate::steps::items::Item;
-use crate::steps::lane_work::Role;
+use crate::steps::lane_work::FrameKind;
+use crate::steps::pending::PendingBatch;
+use crate::steps::rank_state::RankState;
 use crate::steps::record::StepRecord;
-use crate::steps::unit_model::UnitModel;
 
 /// The fetch that is going on.
 #[derive(Clone, Copy, Debug)]
@@ -43,13 +43,13 @@ pub(super) enum Closing {
     Border,
 }
 
-impl UnitModel {
+impl RankState {
     pub(super) fn fetch(&mut self, row: &Row) {
         // One inside of another one is part of it.
         if self.fetch.is_none() {
             self.enter_fetch(row);
         }
-        self.begin(self.consumer, row, None, Role::Part);
+        self.begin(self.facts.consumer, row, None, FrameKind::Part);
     }
 
     pub(super) fn enter_fetch(&mut self, row: &Row) {
@@ -60,20 +60,20 @@ impl UnitModel {
         }
         // Computation that begins where the fetch does is already the new step's.
         let mut ahead = Computed::default();
-        if self.last_compute_ns == start_ns {
-            ahead.count = self.computed.count - self.computed_before.count;
-            ahead.until_ns = self.computed.until_ns;
-            self.computed = self.computed_before;
+        if self.computing.last_start_ns == start_ns {
+            ahead.count = self.computing.current.count - self.computing.before_last.count;
+            ahead.until_ns = self.computing.current.until_ns;
+            self.computing.current = self.computing.before_last;
         }
         self.close_step(start_ns, Closing::Fetch);
         self.enter_block(row);
-        let ready = |item: &Item| item.is_whole && item.end_ns <= start_ns;
-        let ready = self.items.waiting().filter(|(_, item)| ready(item)).count() as u32;
+        let ready = |item: &PendingBatch| item.is_whole && item.end_ns <= start_ns;
+        let ready = self.pending.waiting().filter(|(_, item)| ready(item)).count() as u32;
         self.fetch = Some(OpenFetch { epoch: row.epoch, step: row.step, ready });
-        self.window.open(start_ns, row.end_ns, self.covered_until_ns);
-        (self.computed, self.computed_before) = (ahead, Computed::default());
-        self.own_samples = 0;
-        self.worked_until_ns = self.worked_until_ns.max(row.end_ns);
+        self.window.open(start_ns, row.end_ns, self.deadlines.covered_until_ns);
+        (self.computing.current, self.computing.before_last) = (ahead, Computed::default());
+        self.samples.own = 0;
+        self.deadlines.worked_until_ns = self.deadlines.worked_until_ns.max(row.end_ns);
         self.plan();
     }
 
@@ -83,7 +83,7 @@ impl UnitModel {
         let last = &step.record;
         let next_epoch = row.epoch != NONE && row.epoch != last.epoch;
         let first_again = row.step != NONE && row.step < last.step;
-        self.phase_is_open && !self.phase_is_said && (next_epoch || first_again)
+        self.phase.is_open && !self.phase.is_declared && (next_epoch || first_again)
     }
 
     /// The fetch is over, and all that happened in it is known.
@@ -105,7 +105,7 @@ impl UnitModel {
             ready: fetch.ready,
             ..StepRecord::default()
         };
-        let limit_ns = match (self.phase_is_said, self.block_is_said) {
+        let limit_ns = match (self.phase.is_declared, self.block.is_declared) {
             (_, true) => block.end_ns,
             (true, _) => phase.end_ns,
             _ => i64::MAX,
@@ -123,33 +123,33 @@ impl UnitModel {
         self.window.close();
     }
 
-    pub(super) fn computation(&mut self, slot: u32, row: &Row, layer: Layer) {
+    pub(super) fn computation(&mut self, slot: u32, row: &Row, layer: StackLayer) {
         let (start_ns, end_ns) = (row.start_ns, row.end_ns);
-        if layer == Layer::Compute && slot == self.consumer && !self.has_fetches {
+        if layer == StackLayer::Compute && slot == self.facts.consumer && !self.facts.has_fetches {
             self.compute_without_fetch(row);
         }
         self.window.cover(start_ns, end_ns);
-        for open in &mut self.checkpoints {
+        for open in &mut self.open_checkpoints {
             open.covers.push(start_ns, end_ns);
         }
-        self.covered_until_ns = self.covered_until_ns.max(end_ns);
-        if layer == Layer::Compute {
-            self.compute.push(start_ns, end_ns);
-            if start_ns > self.last_compute_ns {
-                self.computed_before = self.computed;
-                self.last_compute_ns = start_ns;
+        self.deadlines.covered_until_ns = self.deadlines.covered_until_ns.max(end_ns);
+        if layer == StackLayer::Compute {
+            self.activity.compute.push(start_ns, end_ns);
+            if start_ns > self.computing.last_start_ns {
+                self.computing.before_last = self.computing.current;
+                self.computing.last_start_ns = start_ns;
             }
-            self.computed.count += 1;
-            self.computed.until_ns = self.computed.until_ns.max(end_ns);
+            self.computing.current.count += 1;
+            self.computing.current.until_ns = self.computing.current.until_ns.max(end_ns);
         }
-        if slot == self.consumer {
-            self.worked_until_ns = self.worked_until_ns.max(end_ns);
+        if slot == self.facts.consumer {
+            self.deadlines.worked_until_ns = self.deadlines.worked_until_ns.max(end_ns);
         }
     }
 
     /// What lies between two computations counts as a fetch.
     pub(super) fn compute_without_fetch(&mut self, row: &Row) {
-        if row.start_ns < self.worked_until_ns && self.step.is_some() {
+        if row.start_ns < self.deadlines.worked_until_ns && self.step.is_some() {
             return; // Inside of another one.
         }
         let same = self.step.as_ref().is_some_and(|step| {
@@ -172,8 +172,9 @@ impl UnitModel {
         self.enter_block(row);
         (self.window.start_ns, self.window.end_ns) = (gap_ns, row.start_ns);
         self.fetch = Some(OpenFetch { epoch: row.epoch, step: row.step, ready: 0 });
-        (self.computed, self.computed_before) = (Computed::default(), Computed::default());
-        self.own_samples = 0;
+        (self.computing.current, self.computing.before_last) =
+            (Computed::default(), Computed::default());
+        self.samples.own = 0;
         self.settle();
         self.open_gap(row.end_ns);
         self.plan();
@@ -181,14 +182,14 @@ impl UnitModel {
 
     /// Where there are no fetches: from now on the consumer may be waiting.
     pub(super) fn open_gap(&mut self, at_ns: i64) {
-        if !self.has_fetches {
-            self.window.open(at_ns, i64::MAX, self.covered_until_ns);
+        if !self.facts.has_fetches {
+            self.window.open(at_ns, i64::MAX, self.deadlines.covered_until_ns);
         }
     }
 
     pub(super) fn meeting(&mut self, row: &Row) {
-        self.communication.push(row.start_ns, row.end_ns);
-        self.worked_until_ns = self.worked_until_ns.max(row.end_ns);
+        self.activity.communication.push(row.start_ns, row.end_ns);
+        self.deadlines.worked_until_ns = self.deadlines.worked_until_ns.max(row.end_ns);
         if let Some(step) = &mut self.step {
             step.record.meets_ns.get_or_insert((row.start_ns, row.end_ns));
         }
@@ -201,19 +202,20 @@ impl UnitModel {
         let Some(OpenStep { mut record, slot, limit_ns }) = self.step.take() else { return };
         let end_ns = end_ns.min(limit_ns).max(record.fetch_end_ns);
         record.end_ns = end_ns;
-        if self.has_compute && self.computed.count == 0 && closing == Closing::Border {
+        if self.facts.has_compute && self.computing.current.count == 0 && closing == Closing::Border
+        {
             if let Some(phase) = self.out.phases.last_mut() {
                 phase.surplus_ns += record.fetch_ns();
             }
             self.take_back_stall(&record);
             return;
         }
-        record.compute_ns = self.compute.take_ns(record.start_ns, end_ns);
-        record.communication_ns = self.communication.take_ns(record.start_ns, end_ns);
-        record.checkpoint_ns = self.checkpoint.take_ns(record.start_ns, end_ns);
-        let done_ns = match self.computed.count {
+        record.compute_ns = self.activity.compute.take_ns(record.start_ns, end_ns);
+        record.communication_ns = self.activity.communication.take_ns(record.start_ns, end_ns);
+        record.checkpoint_ns = self.activity.checkpoint.take_ns(record.start_ns, end_ns);
+        let done_ns = match self.computing.current.count {
             0 => record.fetch_end_ns,
-            _ => self.computed.until_ns,
+            _ => self.computing.current.until_ns,
         };
         let process_ns = done_ns.min(end_ns).saturating_sub(record.start_ns);
         record.process_ns = process_ns.max(0).cast_unsigned();

@@ -3,8 +3,8 @@
 //! A row says its end when it begins, so a stack of ends is all that is kept. Time is added up only when
 //! something begins or ends on the lane: to the batch that it works on, and to the fetch that waits.
 
-use crate::layer::{CAUSES, Cause};
-use crate::steps::items::{Items, Parts};
+use crate::layer::{CAUSES, StallCause};
+use crate::steps::pending::{NsByCause, PendingBatches};
 use crate::steps::window::{Window, measure};
 
 /// No batch.
@@ -12,7 +12,7 @@ pub(crate) const NO_ITEM: u64 = u64::MAX;
 
 /// What a thing on the stack is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum FrameKind {
     /// Part of something else.
     Part,
     /// Work on a batch.
@@ -26,8 +26,8 @@ pub(crate) enum Role {
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     end_ns: i64,
-    cause: Cause,
-    role: Role,
+    cause: StallCause,
+    role: FrameKind,
 }
 
 /// A lane of a unit.
@@ -37,20 +37,20 @@ pub(crate) struct LaneWork {
     /// Up to when its time is added up.
     at_ns: i64,
     /// What its own time is called: in no call and no span that says more.
-    own: Cause,
+    own: StallCause,
     /// The batch that it works on.
     pub(crate) item: u64,
     /// Its part of the window of this number,
-    window: Parts,
+    window: NsByCause,
     window_number: u64,
     /// and what of that it had done when the batch began.
-    before: Parts,
+    before: NsByCause,
     /// Time outside of batches since the last one, where batches are moments.
-    loose: Parts,
+    loose: NsByCause,
     loose_since_ns: Option<i64>,
     /// Until when a thread that works for it is in a call, and in what.
     helped_until_ns: i64,
-    helped_by: Cause,
+    helped_by: StallCause,
     /// Depth of batches and samples, and of samples.
     depth: u32,
     sample_depth: u32,
@@ -69,7 +69,7 @@ pub(crate) struct LaneWork {
 }
 
 impl LaneWork {
-    pub(crate) fn new(own: Cause) -> Self {
+    pub(crate) fn new(own: StallCause) -> Self {
         Self {
             frames: Vec::new(),
             at_ns: i64::MIN,
@@ -81,7 +81,7 @@ impl LaneWork {
             loose: [0; CAUSES],
             loose_since_ns: None,
             helped_until_ns: i64::MIN,
-            helped_by: Cause::Read,
+            helped_by: StallCause::Read,
             depth: 0,
             sample_depth: 0,
             sample_events: 0,
@@ -123,18 +123,24 @@ impl LaneWork {
 
     /// Something begins; time up to then must have been added up. Without a cause, it is called what is
     /// around it.
-    pub(crate) fn begin(&mut self, start_ns: i64, end_ns: i64, cause: Option<Cause>, role: Role) {
+    pub(crate) fn begin(
+        &mut self,
+        start_ns: i64,
+        end_ns: i64,
+        cause: Option<StallCause>,
+        role: FrameKind,
+    ) {
         self.at_ns = self.at_ns.max(start_ns);
         let parent = self.frames.last();
-        let in_checkpoint = parent.is_some_and(|parent| parent.role == Role::Checkpoint);
+        let in_checkpoint = parent.is_some_and(|parent| parent.role == FrameKind::Checkpoint);
         let cause = match cause {
-            Some(Cause::Python) | None => self.own,
+            Some(StallCause::Python) | None => self.own,
             Some(cause) => cause,
         };
-        let role = if in_checkpoint { Role::Checkpoint } else { role };
-        if matches!(role, Role::Batch | Role::Sample) {
+        let role = if in_checkpoint { FrameKind::Checkpoint } else { role };
+        if matches!(role, FrameKind::Batch | FrameKind::Sample) {
             self.depth += 1;
-            self.sample_depth += u32::from(role == Role::Sample);
+            self.sample_depth += u32::from(role == FrameKind::Sample);
             self.busy_ns += measure(start_ns.max(self.busy_until_ns), end_ns);
             self.busy_until_ns = self.busy_until_ns.max(end_ns);
         }
@@ -142,14 +148,14 @@ impl LaneWork {
     }
 
     /// A thread that works for it is in a call.
-    pub(crate) fn help(&mut self, end_ns: i64, cause: Cause) {
+    pub(crate) fn help(&mut self, end_ns: i64, cause: StallCause) {
         self.helped_until_ns = self.helped_until_ns.max(end_ns);
         self.helped_by = cause;
     }
 
     /// Adds up time until a moment.
     #[inline]
-    pub(crate) fn advance(&mut self, to_ns: i64, window: &Window, items: &mut Items) {
+    pub(crate) fn advance(&mut self, to_ns: i64, window: &Window, items: &mut PendingBatches) {
         while let Some(top) = self.frames.last().copied() {
             self.spend(top.end_ns.min(to_ns), top, window, items);
             if top.end_ns > to_ns {
@@ -157,24 +163,24 @@ impl LaneWork {
             }
             self.frames.pop();
             match top.role {
-                Role::Batch => {
+                FrameKind::Batch => {
                     self.depth -= 1;
                     self.pause(top.end_ns, window, items);
                     self.finish_item();
                 }
-                Role::Sample => {
+                FrameKind::Sample => {
                     self.depth -= 1;
                     self.sample_depth -= 1;
                     self.pause(top.end_ns, window, items);
                 }
-                Role::Part | Role::Checkpoint => {}
+                FrameKind::Part | FrameKind::Checkpoint => {}
             }
         }
     }
 
     #[inline]
-    fn spend(&mut self, to_ns: i64, frame: Frame, window: &Window, items: &mut Items) {
-        if frame.role == Role::Checkpoint {
+    fn spend(&mut self, to_ns: i64, frame: Frame, window: &Window, items: &mut PendingBatches) {
+        if frame.role == FrameKind::Checkpoint {
             self.at_ns = self.at_ns.max(to_ns);
         } else if frame.cause == self.own && self.helped_until_ns > self.at_ns {
             let until = self.helped_until_ns.min(to_ns);
@@ -186,7 +192,7 @@ impl LaneWork {
     }
 
     #[inline]
-    fn add(&mut self, to_ns: i64, cause: Cause, window: &Window, items: &mut Items) {
+    fn add(&mut self, to_ns: i64, cause: StallCause, window: &Window, items: &mut PendingBatches) {
         let from_ns = self.at_ns;
         if from_ns >= to_ns {
             return;
@@ -215,12 +221,12 @@ impl LaneWork {
     }
 
     /// What it did in the window since the batch began.
-    fn since_before(&self) -> Parts {
+    fn since_before(&self) -> NsByCause {
         std::array::from_fn(|cause| self.window[cause] - self.before[cause])
     }
 
     /// Work on another batch begins. What was done in the window so far was for others.
-    pub(crate) fn start_item(&mut self, number: u64, window: &Window, items: &mut Items) {
+    pub(crate) fn start_item(&mut self, number: u64, window: &Window, items: &mut PendingBatches) {
         self.turn_to(window);
         self.before = self.window;
         self.item = number;
@@ -236,7 +242,7 @@ impl LaneWork {
     }
 
     /// A batch is there at this moment: what was done since the last one was for it.
-    pub(crate) fn mark_item(&mut self, number: u64, window: &Window, items: &mut Items) {
+    pub(crate) fn mark_item(&mut self, number: u64, window: &Window, items: &mut PendingBatches) {
         self.turn_to(window);
         if let Some(item) = items.get_mut(number) {
             item.window_number = window.number;
@@ -258,14 +264,14 @@ impl LaneWork {
     }
 
     /// The batch that it works on goes on: what was in between was its own time.
-    pub(crate) fn resume(&mut self, at_ns: i64, window: &Window, items: &mut Items) {
+    pub(crate) fn resume(&mut self, at_ns: i64, window: &Window, items: &mut PendingBatches) {
         if self.frames.is_empty() {
             self.add(at_ns, self.own, window, items);
         }
     }
 
     /// So far its batch has come.
-    fn pause(&mut self, at_ns: i64, window: &Window, items: &mut Items) {
+    fn pause(&mut self, at_ns: i64, window: &Window, items: &mut PendingBatches) {
         let Some(item) = items.get_mut(self.item) else { return };
         item.end_ns = item.end_ns.max(at_ns);
         item.ended_ns = at_ns;
@@ -282,12 +288,12 @@ impl LaneWork {
     }
 
     /// What it did in a window for the batch that it works on.
-    pub(crate) fn window_of_item(&self, window: &Window) -> Parts {
+    pub(crate) fn window_of_item(&self, window: &Window) -> NsByCause {
         if self.window_number == window.number { self.since_before() } else { [0; CAUSES] }
     }
 
     /// All that it did in a window.
-    pub(crate) fn window_of_all(&self, window: &Window) -> Parts {
+    pub(crate) fn window_of_all(&self, window: &Window) -> NsByCause {
         if self.window_number == window.number { self.window } else { [0; CAUSES] }
     }
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Confidence, Phase, Step};
-use crate::layer::{CAUSES, Cause};
-use crate::steps::items::Parts;
+use crate::layer::{CAUSES, StallCause};
+use crate::steps::pending::NsByCause;
 
 /// A step of a rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,8 +25,8 @@ pub(crate) struct StepRecord {
     pub(crate) fetch_end_ns: i64,
     /// Part of the fetch in which the rank did not compute; later also the wait for other ranks' stalls.
     pub(crate) stall_ns: u64,
-    /// By cause, in the order of [`Cause::ALL`]; sums to `stall_ns`.
-    pub(crate) parts_ns: Parts,
+    /// By cause, in the order of [`StallCause::ALL`]; sums to `stall_ns`.
+    pub(crate) parts_ns: NsByCause,
     /// Computation, union.
     pub(crate) compute_ns: u64,
     /// From its beginning to the end of its computation.
@@ -43,8 +43,8 @@ pub(crate) struct StepRecord {
     pub(crate) service_start_ns: i64,
     /// How long that took.
     pub(crate) service_ns: u64,
-    /// By cause, in the order of [`Cause::ALL`].
-    pub(crate) service_parts_ns: Parts,
+    /// By cause, in the order of [`StallCause::ALL`].
+    pub(crate) service_parts_ns: NsByCause,
     /// Workers of the rank that were at work when it began, that one included.
     pub(crate) concurrency: u32,
     /// Samples of the batch, if the trace has them.
@@ -96,9 +96,9 @@ impl StepRecord {
     }
 
     /// The largest cause of its stall, if it has one.
-    pub(crate) fn main_cause(&self) -> Option<Cause> {
+    pub(crate) fn main_cause(&self) -> Option<StallCause> {
         let best =
-            Cause::ALL.into_iter().rev().max_by_key(|cause| self.parts_ns[*cause as usize])?;
+            StallCause::ALL.into_iter().rev().max_by_key(|cause| self.parts_ns[*cause as usize])?;
         (self.parts_ns[best as usize] > 0).then_some(best)
     }
 
@@ -145,7 +145,7 @@ pub(crate) struct BlockRecord {
     pub(crate) start_ns: i64,
     /// When it ended.
     pub(crate) end_ns: i64,
-    /// Its steps: rows of [`UnitSteps::steps`].
+    /// Its steps: rows of [`RankSteps::steps`].
     pub(crate) steps: std::ops::Range<usize>,
 }
 
@@ -160,7 +160,7 @@ pub(crate) struct PhaseRecord {
     pub(crate) start_ns: i64,
     /// When it ended.
     pub(crate) end_ns: i64,
-    /// Its steps: rows of [`UnitSteps::steps`].
+    /// Its steps: rows of [`RankSteps::steps`].
     pub(crate) steps: std::ops::Range<usize>,
     /// From its beginning to its first batch.
     pub(crate) first_batch_ns: Option<u64>,
@@ -231,7 +231,7 @@ pub(crate) struct WorkerRecord {
 
 /// A rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct UnitSteps {
+pub(crate) struct RankSteps {
     /// Its number.
     pub(crate) rank: u32,
     /// The machine.
@@ -254,14 +254,14 @@ pub(crate) struct UnitSteps {
     pub(crate) workers: Vec<WorkerRecord>,
 }
 
-impl UnitSteps {
+impl RankSteps {
     /// Its training steps.
     pub(crate) fn training(&self) -> impl Iterator<Item = &StepRecord> {
         self.steps.iter().filter(|step| step.phase == Phase::Train)
     }
 }
 
-impl UnitSteps {
+impl RankSteps {
     /// Moves all moments.
     pub(crate) fn shift(&mut self, by_ns: i64) {
         let shift = |moment: &mut i64| *moment = moment.saturating_add(by_ns);

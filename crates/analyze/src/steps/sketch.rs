@@ -2,17 +2,17 @@
 
 use feedline_trace::Kind;
 
-use crate::layer::What;
-use crate::roster::{Role, Roster, Unit};
+use crate::layer::EventType;
+use crate::roster::{Rank, Roster, ThreadRole};
 use crate::row::{Lane, NONE, Row};
-use crate::steps::{Steps, UnitSteps};
+use crate::steps::{RankSteps, Steps};
 
 /// A trace in the making. Lane 0 of a rank consumes, the others are workers.
 #[derive(Default)]
 pub(crate) struct Sketch {
     pub(crate) roster: Roster,
     pub(crate) lanes: Vec<Lane>,
-    whats: Vec<What>,
+    event_types: Vec<EventType>,
     rows: Vec<Row>,
 }
 
@@ -31,9 +31,9 @@ impl Sketch {
         for _ in 0..=workers.len() {
             self.lanes.push(Lane { process: unit, ..Lane::default() });
             self.roster.unit_of.push(unit);
-            self.roster.role_of.push(Role::Worker);
+            self.roster.role_of.push(ThreadRole::Worker);
         }
-        self.roster.units.push(Unit {
+        self.roster.units.push(Rank {
             rank: unit,
             host: format!("node{unit}"),
             process: unit,
@@ -49,7 +49,7 @@ impl Sketch {
         let process = self.roster.units.len() as u32 - 1;
         self.lanes.push(Lane { process, name: Some(name.to_owned()), ..Lane::default() });
         self.roster.unit_of.push(process);
-        self.roster.role_of.push(Role::Other);
+        self.roster.role_of.push(ThreadRole::Other);
         self.lanes.len() as u32 - 1
     }
 
@@ -74,20 +74,20 @@ impl Sketch {
     ) -> &mut Self {
         let (category, name) = name.split_once('/').expect("a category and a name");
         let kind = if category == "POSIX" { Kind::Call } else { Kind::Span };
-        let what = What::new(kind, category, name);
-        let known = self.whats.iter().position(|known| *known == what);
+        let event_type = EventType::new(kind, category, name);
+        let known = self.event_types.iter().position(|known| *known == event_type);
         let number = known.unwrap_or_else(|| {
-            self.whats.push(what.clone());
-            self.whats.len() - 1
+            self.event_types.push(event_type.clone());
+            self.event_types.len() - 1
         });
-        self.lanes[lane as usize].events[what.layer as usize] += 1;
-        let what = number as u32;
+        self.lanes[lane as usize].events[event_type.layer as usize] += 1;
+        let event_type = number as u32;
         let count = 1;
         self.rows.push(Row {
             start_ns,
             end_ns,
             lane,
-            what,
+            event_type,
             epoch,
             step,
             kind,
@@ -97,7 +97,7 @@ impl Sketch {
         self
     }
 
-    /// Bytes of what was added last.
+    /// Bytes of event_type was added last.
     pub(crate) fn bytes(&mut self, bytes: u64) -> &mut Self {
         self.rows.last_mut().expect("something was added").bytes = bytes;
         self
@@ -109,14 +109,14 @@ impl Sketch {
         self.tagged(lane, "compute/compute", (fetch.1, until), at);
     }
 
-    pub(crate) fn run(&mut self) -> Vec<UnitSteps> {
+    pub(crate) fn run(&mut self) -> Vec<RankSteps> {
         self.rows.sort_by(Row::order);
-        let mut steps = Steps::new(&self.roster, &self.lanes, &self.whats);
+        let mut steps = Steps::new(&self.roster, &self.lanes, &self.event_types);
         self.rows.iter().for_each(|row| steps.row(row));
         steps.finish()
     }
 
-    pub(crate) fn run_one(&mut self) -> UnitSteps {
+    pub(crate) fn run_one(&mut self) -> RankSteps {
         self.run().remove(0)
     }
 }

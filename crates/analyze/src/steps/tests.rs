@@ -1,7 +1,7 @@
 //! Timelines drawn by hand, with what must come out of them.
 
 use crate::analysis::{Confidence, Phase};
-use crate::layer::Cause::{self, *};
+use crate::layer::StallCause::{self, *};
 use crate::resample::Draws;
 use crate::steps::sketch::Sketch;
 use crate::steps::{Direction, StepRecord};
@@ -11,12 +11,12 @@ const BATCH: &str = "dataloader/batch";
 const ITEM: &str = "data/item";
 const COMPUTE: &str = "compute/compute";
 
-fn causes(step: &StepRecord) -> Vec<(Cause, u64)> {
+fn causes(step: &StepRecord) -> Vec<(StallCause, u64)> {
     named(&step.parts_ns)
 }
 
-fn named(parts: &[u64]) -> Vec<(Cause, u64)> {
-    let all = Cause::ALL.into_iter().map(|cause| (cause, parts[cause as usize]));
+fn named(parts: &[u64]) -> Vec<(StallCause, u64)> {
+    let all = StallCause::ALL.into_iter().map(|cause| (cause, parts[cause as usize]));
     all.filter(|(_, ns)| *ns > 0).collect()
 }
 

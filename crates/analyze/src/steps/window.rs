@@ -59,7 +59,7 @@ impl Window {
 
     /// What is stalled, as intervals.
     pub(crate) fn stalls(&self) -> Times {
-        Times::of([(self.start_ns, self.end_ns)]).difference(&self.covers)
+        Times::from_intervals([(self.start_ns, self.end_ns)]).difference(&self.covers)
     }
 }
 
@@ -71,11 +71,11 @@ pub(crate) fn measure(from_ns: i64, to_ns: i64) -> u64 {
 /// A union of intervals that come in the order of their starts, asked for piece by piece from front to
 /// back. Holds what has not been asked for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ahead {
+pub(crate) struct Upcoming {
     parts: VecDeque<(i64, i64)>,
 }
 
-impl Ahead {
+impl Upcoming {
     pub(crate) fn push(&mut self, start_ns: i64, end_ns: i64) {
         if start_ns >= end_ns {
             return;
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_overruns_a_step_is_kept_for_the_next() {
-        let mut ahead = Ahead::default();
+        let mut ahead = Upcoming::default();
         for (start, end) in [(0, 10), (5, 12), (20, 50), (60, 60), (70, 80)] {
             ahead.push(start, end);
         }

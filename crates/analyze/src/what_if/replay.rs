@@ -4,7 +4,7 @@ use crate::saturating::grow;
 
 /// A step as it was measured.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Beat {
+pub(super) struct ReplayStep {
     /// The worker's time with the batch,
     pub(super) service_ns: u64,
     /// and of that: opening, all storage, decoding.
@@ -40,7 +40,7 @@ pub(super) struct RankRun {
     pub(super) deal: Deal,
     /// When workers began, since the first fetch.
     pub(super) firsts_ns: Vec<i64>,
-    pub(super) beats: Vec<Beat>,
+    pub(super) steps: Vec<ReplayStep>,
 }
 
 /// The training of an epoch.
@@ -53,7 +53,7 @@ pub(super) struct PhaseRun {
 
 impl PhaseRun {
     pub(super) fn steps(&self) -> usize {
-        self.ranks.first().map_or(0, |rank| rank.beats.len())
+        self.ranks.first().map_or(0, |rank| rank.steps.len())
     }
 }
 
@@ -90,17 +90,17 @@ pub(super) enum Scale {
 }
 
 impl Scale {
-    fn service_ns(self, beat: &Beat) -> u64 {
-        let faster = |part_ns: u64, times: u64| beat.service_ns - part_ns + part_ns / times;
+    fn service_ns(self, step: &ReplayStep) -> u64 {
+        let faster = |part_ns: u64, times: u64| step.service_ns - part_ns + part_ns / times;
         match self {
-            Self::AsIs => beat.service_ns,
-            Self::Storage(times) => faster(beat.storage_ns.min(beat.service_ns), times),
-            Self::Decode(times) => faster(beat.decode_ns.min(beat.service_ns), times),
-            Self::NoOpen => beat.service_ns.saturating_sub(beat.open_ns),
+            Self::AsIs => step.service_ns,
+            Self::Storage(times) => faster(step.storage_ns.min(step.service_ns), times),
+            Self::Decode(times) => faster(step.decode_ns.min(step.service_ns), times),
+            Self::NoOpen => step.service_ns.saturating_sub(step.open_ns),
             Self::Shared { workers, before } => {
-                let storage_ns = beat.storage_ns.min(beat.service_ns);
+                let storage_ns = step.storage_ns.min(step.service_ns);
                 let shared = u128::from(storage_ns) * u128::from(workers) / u128::from(before);
-                beat.service_ns - storage_ns + u64::try_from(shared).unwrap_or(u64::MAX)
+                step.service_ns - storage_ns + u64::try_from(shared).unwrap_or(u64::MAX)
             }
         }
     }
@@ -166,15 +166,15 @@ impl<'a> Player<'a> {
             scale: change.scale,
             outstanding: outstanding.saturating_mul(change.prefetch).max(1) as usize,
             free_ns: (0..workers as usize).map(first).collect(),
-            taken_ns: Vec::with_capacity(run.beats.len()),
+            taken_ns: Vec::with_capacity(run.steps.len()),
             at_ns: 0,
         }
     }
 
     /// Fetches the next batch: gives the stall.
-    fn fetch(&mut self, beat: &Beat) -> u64 {
+    fn fetch(&mut self, step: &ReplayStep) -> u64 {
         let k = self.taken_ns.len();
-        let service_ns = self.scale.service_ns(beat);
+        let service_ns = self.scale.service_ns(step);
         let room_ns =
             k.checked_sub(self.outstanding).map_or(i64::MIN, |before| self.taken_ns[before]);
         let worker = match self.run.deal {
@@ -189,15 +189,15 @@ impl<'a> Player<'a> {
         if let Some(worker) = worker {
             self.free_ns[worker] = ready_ns;
         }
-        let taken_ns = self.at_ns.max(ready_ns).saturating_add_unsigned(beat.hand_off_ns);
+        let taken_ns = self.at_ns.max(ready_ns).saturating_add_unsigned(step.hand_off_ns);
         self.taken_ns.push(taken_ns);
         taken_ns.abs_diff(self.at_ns)
     }
 
     /// When it comes to the meeting.
-    fn arrival_ns(&self, beat: &Beat) -> i64 {
+    fn arrival_ns(&self, step: &ReplayStep) -> i64 {
         let taken_ns = self.taken_ns.last().copied().unwrap_or(self.at_ns);
-        taken_ns.saturating_add_unsigned(beat.own_ns)
+        taken_ns.saturating_add_unsigned(step.own_ns)
     }
 }
 
@@ -210,20 +210,20 @@ pub(super) fn replay(run: &PhaseRun, change: Change, order: &[usize]) -> Outcome
     for k in order {
         arrivals.clear();
         for player in &mut players {
-            let beat = &player.run.beats[*k];
-            let stall_ns = player.fetch(beat);
-            arrivals.push((player.arrival_ns(beat), stall_ns));
+            let step = &player.run.steps[*k];
+            let stall_ns = player.fetch(step);
+            arrivals.push((player.arrival_ns(step), stall_ns));
         }
         let last = arrivals.iter().rev().max_by_key(|(arrival_ns, _)| *arrival_ns).copied();
         for (player, (arrival_ns, stall_ns)) in players.iter_mut().zip(&arrivals) {
-            let beat = &player.run.beats[*k];
+            let step = &player.run.steps[*k];
             let (last_ns, late_ns) = last.filter(|_| run.meets).unwrap_or((*arrival_ns, 0));
-            let end_ns = last_ns.saturating_add_unsigned(beat.after_ns);
+            let end_ns = last_ns.saturating_add_unsigned(step.after_ns);
             outcome.steps += 1;
             grow(&mut outcome.all_ns, end_ns.abs_diff(player.at_ns));
             let late_ns = last_ns.abs_diff(*arrival_ns).min(late_ns);
             grow(&mut outcome.stall_ns, stall_ns.saturating_add(late_ns));
-            player.at_ns = end_ns.saturating_add_unsigned(beat.gap_ns);
+            player.at_ns = end_ns.saturating_add_unsigned(step.gap_ns);
         }
     }
     outcome

@@ -9,7 +9,7 @@ pub(crate) mod brute;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use feedline_analyze::load::Unwatched;
+use feedline_analyze::load::NoProgress;
 use feedline_analyze::{Analysis, Settings};
 use feedline_trace::dftracer::{DftracerSink, Dialect, TimeUnit};
 use feedline_trace::{Batch, Event, FolderWriter, Kind, Process, Sink as _, Tables};
@@ -171,7 +171,7 @@ pub(crate) fn analysis_of(path: &Path) -> Analysis {
 pub(crate) fn analysis_with(inputs: &[PathBuf], threads: usize) -> Analysis {
     let mut settings = Settings::default();
     settings.load.threads = NonZeroUsize::new(threads).expect("a thread");
-    feedline_analyze::analyze(inputs, &settings, &Unwatched).expect("an analysis")
+    feedline_analyze::analyze(inputs, &settings, &NoProgress).expect("an analysis")
 }
 
 /// How far two numbers are apart, by the larger one.

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use feedline_analyze::Row;
-use feedline_analyze::load::{Options, Tally, Trace, Unwatched};
+use feedline_analyze::load::{LoadOptions, NoProgress, RowTally, Trace};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rand::rngs::StdRng;
@@ -18,7 +18,7 @@ use rand::{RngExt as _, SeedableRng as _};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums(pub(crate) u64, pub(crate) u64);
 
-impl Tally for Sums {
+impl RowTally for Sums {
     fn add(&mut self, rows: &[Row]) {
         for row in rows {
             self.0 += 1;
@@ -32,18 +32,18 @@ impl Tally for Sums {
     }
 }
 
-pub(crate) fn options(threads: usize, memory_bytes: u64) -> Options {
+pub(crate) fn options(threads: usize, memory_bytes: u64) -> LoadOptions {
     let threads = NonZeroUsize::new(threads).unwrap();
-    Options { threads, memory_bytes, ..Options::default() }
+    LoadOptions { threads, memory_bytes, ..LoadOptions::default() }
 }
 
-pub(crate) fn open(path: &Path, options: &Options) -> Trace {
-    Trace::open(&[path.to_owned()], options, &Unwatched).unwrap()
+pub(crate) fn open(path: &Path, options: &LoadOptions) -> Trace {
+    Trace::open(&[path.to_owned()], options, &NoProgress).unwrap()
 }
 
 pub(crate) fn rows(trace: &Trace) -> (Vec<Row>, Sums) {
     let mut rows = Vec::new();
-    let sums = trace.stream(&Unwatched, &|_| true, &Sums::default, &mut |some| {
+    let sums = trace.stream(&NoProgress, &|_| true, &Sums::default, &mut |some| {
         rows.extend_from_slice(some);
     });
     let sums = sums.unwrap();

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::{Duration, SystemTime};
 
-use feedline_analyze::load::{Options, Trace, Unwatched};
+use feedline_analyze::load::{LoadOptions, NoProgress, Trace};
 use tempfile::TempDir;
 
 use crate::files::{archive, entries, gzip, many, open, options, rows};
 
-fn cached(folder: &Path) -> Options {
-    Options { cache: Some(folder.join("cache")), ..options(2, 1 << 26) }
+fn cached(folder: &Path) -> LoadOptions {
+    LoadOptions { cache: Some(folder.join("cache")), ..options(2, 1 << 26) }
 }
 
 /// What is kept; what is being unpacked is hidden.
@@ -103,7 +103,7 @@ fn an_archive_that_is_named_twice_is_read_once() {
     let (path, options) = (folder.path().join("t.tgz"), cached(folder.path()));
     fs::write(&path, gzip(&archive(&[("a.pfw", many(100, 50, 1).as_bytes())]))).unwrap();
     let named = [folder.path().join("*.tgz"), path.clone()];
-    let twice = Trace::open(&named, &options, &Unwatched).unwrap();
+    let twice = Trace::open(&named, &options, &NoProgress).unwrap();
     assert_eq!((twice.events, rows(&twice)), (52, rows(&open(&path, &options))));
     assert_eq!(kept_in(folder.path()).len(), 1);
 }
@@ -155,7 +155,7 @@ fn what_was_not_used_for_longest_makes_room() {
         fs::write(path, many(100, 3_000, seed)).unwrap();
     }
     let mut kept: Vec<PathBuf> = Vec::new();
-    let mut open_next = |number: usize, options: &Options| {
+    let mut open_next = |number: usize, options: &LoadOptions| {
         assert_eq!(open(&traces[number], options).events, 3_002);
         let found = kept_in(folder.path()).into_iter().find(|path| !kept.contains(path)).unwrap();
         kept.push(found.clone());
@@ -164,7 +164,7 @@ fn what_was_not_used_for_longest_makes_room() {
     let [a, b, c] = [0, 1, 2].map(|number| open_next(number, &options));
     let size = size_of(&a);
     let room_for =
-        |entries: u64| Options { cache_bytes: entries * size + size / 2, ..options.clone() };
+        |entries: u64| LoadOptions { cache_bytes: entries * size + size / 2, ..options.clone() };
     used(&a, 4);
     used(&b, 5);
     used(&c, 3);
@@ -177,7 +177,7 @@ fn what_was_not_used_for_longest_makes_room() {
     // What was used in the last hour may be in use, and what was written now is.
     used(&b, 0);
     used(&d, 2);
-    let e = open_next(4, &Options { cache_bytes: 1, ..options.clone() });
+    let e = open_next(4, &LoadOptions { cache_bytes: 1, ..options.clone() });
     let mut left = vec![b, e];
     left.sort();
     assert_eq!(kept_in(folder.path()), left);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use feedline_analyze::Settings;
-use feedline_analyze::load::{LoadError, Trace, Unwatched};
+use feedline_analyze::load::{AnalyzeError, NoProgress, Trace};
 use feedline_trace::chrome::ChromeSink;
 use feedline_trace::{Batch, Event, Process, Sink as _, Tables};
 use tempfile::TempDir;
@@ -50,7 +50,8 @@ fn two_ranks() -> [(&'static str, String); 2] {
 fn told(trace: &Trace) -> Vec<(i64, i64, Option<u32>)> {
     let of = |lane: u32| trace.tables.processes[trace.lanes[lane as usize].process as usize].rank;
     let (all, _) = rows(trace);
-    let events = all.iter().filter(|row| trace.whats[row.what as usize].category != "thread");
+    let events =
+        all.iter().filter(|row| trace.event_types[row.event_type as usize].category != "thread");
     events.map(|row| (row.start_ns - BASE_NS, row.end_ns - BASE_NS, of(row.lane))).collect()
 }
 
@@ -94,7 +95,7 @@ fn one_file_a_rank_is_one_trace() {
     let reversed = vec![named[1].clone(), named[0].clone(), named[1].clone()];
     let tars = ["t.tar.gz", "t.tar"].map(|name| vec![folder.path().join(name)]);
     for inputs in [vec![run], vec![pattern], named, reversed].into_iter().chain(tars) {
-        let trace = Trace::open(&inputs, &options(2, 1 << 20), &Unwatched).unwrap();
+        let trace = Trace::open(&inputs, &options(2, 1 << 20), &NoProgress).unwrap();
         assert_eq!((trace.source, trace.events), ("chrome", 5), "{inputs:?}");
         let expected = [
             (10_500, 15_000, Some(0)),
@@ -108,7 +109,7 @@ fn one_file_a_rank_is_one_trace() {
         assert_eq!((trace.start_ns, trace.end_ns), (BASE_NS + 10_500, BASE_NS + 117_750));
         assert_eq!(trace.problems, []);
         let analysis =
-            feedline_analyze::analyze(&inputs, &Settings::default(), &Unwatched).unwrap();
+            feedline_analyze::analyze(&inputs, &Settings::default(), &NoProgress).unwrap();
         let ranks: Vec<(u32, u64)> =
             analysis.ranks.iter().map(|rank| (rank.rank, rank.steps)).collect();
         assert_eq!(ranks, [(0, 1), (1, 1)]);
@@ -143,7 +144,7 @@ fn what_a_device_does_is_computation_of_its_rank() {
     let alone = write(folder.path(), &[("alone.json", nobody)]);
     for (inputs, ranks) in [(both, vec![0, 0, 1, 1]), (alone, vec![0, 0])] {
         let analysis =
-            feedline_analyze::analyze(&inputs, &Settings::default(), &Unwatched).unwrap();
+            feedline_analyze::analyze(&inputs, &Settings::default(), &NoProgress).unwrap();
         let steps = analysis.steps.iter();
         let found: Vec<(u32, u64, u64, u64)> =
             steps.map(|step| (step.rank, step.fetch_ns, step.stall_ns, step.compute_ns)).collect();
@@ -254,7 +255,7 @@ fn clocks_that_have_nothing_in_common_are_refused() {
     write(folder.path(), &files);
     let opened = |names: &[&str]| {
         let inputs: Vec<PathBuf> = names.iter().map(|name| folder.path().join(name)).collect();
-        Trace::open(&inputs, &options(1, 1 << 20), &Unwatched)
+        Trace::open(&inputs, &options(1, 1 << 20), &NoProgress)
     };
     let wall = opened(&["wall.json", "based.json", "none.json"]).unwrap();
     let starts: Vec<i64> = told(&wall).iter().map(|(start, _, _)| *start).collect();
@@ -262,7 +263,7 @@ fn clocks_that_have_nothing_in_common_are_refused() {
     assert_eq!(wall.problems, []);
     for names in [["based.json", "boot.json"], ["boot.json", "wall.json"]] {
         let error = opened(&names).unwrap_err();
-        assert!(matches!(error, LoadError::Clocks { .. }), "{error}");
+        assert!(matches!(error, AnalyzeError::Clocks { .. }), "{error}");
         let known = folder.path().join(names.iter().find(|name| **name != "boot.json").unwrap());
         let text = format!(
             "{} says when its time begins and {} does not: they cannot be put on one axis",
@@ -278,7 +279,7 @@ fn clocks_that_have_nothing_in_common_are_refused() {
     // Files of other kinds stay apart.
     fs::write(folder.path().join("t.pfw"), "{}\n").unwrap();
     let mixed = opened(&["boot.json", "t.pfw"]).unwrap_err();
-    assert!(matches!(mixed, LoadError::Mixed { .. }), "{mixed}");
+    assert!(matches!(mixed, AnalyzeError::Mixed { .. }), "{mixed}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use feedline_analyze::load::Unwatched;
+use feedline_analyze::load::NoProgress;
 use feedline_analyze::{Analysis, Settings};
 use feedline_recorder::{Config, Draft, Op, Text, TextKind, now, recorder};
 use feedline_trace::Drainer;
@@ -52,7 +52,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn analysis(dir: &Path) -> Analysis {
-    feedline_analyze::analyze(&[dir.to_owned()], &Settings::default(), &Unwatched).unwrap()
+    feedline_analyze::analyze(&[dir.to_owned()], &Settings::default(), &NoProgress).unwrap()
 }
 
 fn problems(analysis: &Analysis) -> Vec<(&str, u64)> {

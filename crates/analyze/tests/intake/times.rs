@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use feedline_analyze::load::Unwatched;
-use feedline_analyze::partial::{Partial, Shard};
+use feedline_analyze::load::NoProgress;
+use feedline_analyze::partial::{PartialAnalysis, Shard};
 use feedline_analyze::{Settings, analyze, partial_of, tables};
 use feedline_trace::{Batch, Event, FolderWriter, Kind, Process, Sink as _, Tables};
 use rand::rngs::StdRng;
@@ -163,16 +163,16 @@ fn lines(seed: u64) -> Vec<String> {
 fn check(path: &Path, what: &str) {
     let inputs: Vec<PathBuf> = vec![path.to_owned()];
     let settings = |threads| Settings { load: options(threads, 1 << 26), ..Settings::default() };
-    let whole = analyze(&inputs, &settings(1), &Unwatched).unwrap();
+    let whole = analyze(&inputs, &settings(1), &NoProgress).unwrap();
     let json = serde_json::to_string(&whole).unwrap();
-    let again = analyze(&inputs, &settings(3), &Unwatched).unwrap();
+    let again = analyze(&inputs, &settings(3), &NoProgress).unwrap();
     assert!(serde_json::to_string(&again).unwrap() == json, "{what}: threads do not agree");
     let parts = [1, 2].map(|index| {
-        let part = partial_of(&inputs, Shard { index, of: 2 }, &settings(1), &Unwatched).unwrap();
+        let part = partial_of(&inputs, Shard { index, of: 2 }, &settings(1), &NoProgress).unwrap();
         // As they travel.
-        serde_json::from_str::<Partial>(&serde_json::to_string(&part).unwrap()).unwrap()
+        serde_json::from_str::<PartialAnalysis>(&serde_json::to_string(&part).unwrap()).unwrap()
     });
-    let joined = Partial::join(parts.into()).unwrap().assemble(&settings(1));
+    let joined = PartialAnalysis::join(parts.into()).unwrap().assemble(&settings(1));
     assert!(serde_json::to_string(&joined).unwrap() == json, "{what}: shards do not agree");
     assert!(!tables::tables(&whole).is_empty(), "{what}");
     let _ = feedline_analyze::diff::diff(&whole, &joined, 0.05);
@@ -232,7 +232,8 @@ fn told(path: &Path) -> Told {
     let trace = open(path, &options(2, 1 << 26));
     let (all, _) = rows(&trace);
     // Names of threads are no events.
-    let all = all.iter().filter(|row| trace.whats[row.what as usize].category != "thread");
+    let all =
+        all.iter().filter(|row| trace.event_types[row.event_type as usize].category != "thread");
     let rows = all.map(|row| (row.start_ns - BASE_NS, row.end_ns - BASE_NS)).collect();
     let problems = trace.problems.iter().map(|problem| (problem.code.clone(), problem.count));
     let problems = problems.collect();

@@ -1,6 +1,6 @@
 //! Something that workers do is slow: it is named, in traces of both kinds, and so is what it costs.
 
-use feedline_analyze::Cause;
+use feedline_analyze::StallCause;
 use feedline_analyze::analysis::Answer;
 
 use crate::job::{Job, Sample, Store};
@@ -26,7 +26,7 @@ fn slow_open() {
     for style in BOTH {
         let job = slow(style, |job| job.sample.open_us = 30_000);
         let trial = Trial::of(&job, style);
-        trial.check_cause("slow-open", Cause::Open);
+        trial.check_cause("slow-open", StallCause::Open);
         assert_eq!(trial.analysis.verdict.answer, Answer::InputBound);
         let packed =
             Job { sample: Sample { open_us: 0, close_us: 0, ..job.sample }, ..job.clone() };
@@ -40,7 +40,7 @@ fn slow_read() {
     for style in BOTH {
         let job = slow(style, |job| job.sample.read_us = 8_000);
         let trial = Trial::of(&job, style);
-        trial.check_cause("slow-read", Cause::Read);
+        trial.check_cause("slow-read", StallCause::Read);
         assert_eq!(trial.analysis.verdict.answer, Answer::InputBound);
         trial.check_prediction("storage 2x", &job.with_storage(2));
         trial.check_prediction("storage 4x", &job.with_storage(4));
@@ -52,7 +52,7 @@ fn slow_decode() {
     for style in BOTH {
         let job = slow(style, |job| job.sample.decode_us = 25_000);
         let trial = Trial::of(&job, style);
-        trial.check_cause("slow-decode", Cause::Decode);
+        trial.check_cause("slow-decode", StallCause::Decode);
         let faster = Job { sample: Sample { decode_us: 12_500, ..job.sample }, ..job.clone() };
         trial.check_prediction("decode 2x", &faster);
         // Faster storage would not help: a prediction must say so too.
@@ -65,7 +65,7 @@ fn slow_transform() {
     for style in BOTH {
         let job = slow(style, |job| job.sample.transform_us = 25_000);
         let trial = Trial::of(&job, style);
-        trial.check_cause("slow-transform", Cause::Transform);
+        trial.check_cause("slow-transform", StallCause::Transform);
         trial.check_prediction("storage 4x", &job.with_storage(4));
     }
 }
@@ -74,7 +74,7 @@ fn slow_transform() {
 fn slow_collate() {
     for style in BOTH {
         let trial = Trial::of(&slow(style, |job| job.collate_us = 90_000), style);
-        trial.check_cause("slow-collate", Cause::Collate);
+        trial.check_cause("slow-collate", StallCause::Collate);
     }
 }
 
@@ -82,7 +82,7 @@ fn slow_collate() {
 #[test]
 fn slow_code_between_the_calls() {
     let trial = Trial::of(&slow(Style::Dlio, |job| job.sample.python_us = 25_000), Style::Dlio);
-    trial.check_cause("python-bound", Cause::Python);
+    trial.check_cause("python-bound", StallCause::Python);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn slow_object_store() {
         ..Job::default()
     };
     let trial = Trial::of(&job, Style::Own);
-    trial.check_cause("object-store", Cause::ObjectStore);
+    trial.check_cause("object-store", StallCause::ObjectStore);
     trial.check_prediction("storage 2x", &job.with_storage(2));
 }
 
@@ -121,6 +121,6 @@ fn a_job_twice_as_slow_has_the_same_findings() {
         trial.analysis.findings.iter().map(|finding| finding.code.clone()).collect()
     };
     assert_eq!(codes(&once), codes(&twice));
-    once.check_cause("slow-read", Cause::Read);
-    twice.check_cause("slow-read", Cause::Read);
+    once.check_cause("slow-read", StallCause::Read);
+    twice.check_cause("slow-read", StallCause::Read);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use feedline_analyze::Cause;
+use feedline_analyze::StallCause;
 use feedline_analyze::analysis::{Analysis, Problem};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
@@ -30,7 +30,7 @@ fn a_clock_that_is_two_minutes_ahead() {
     let job = Job { ranks: 2, hosts: 2, jitter_percent: 0, sample, ..Job::default() };
     let course = Course::of(&job);
     let truth = Truth::of(&course, Style::Own);
-    assert_eq!(truth.part_ns(Cause::Peer), 0, "equal ranks do not wait for each other");
+    assert_eq!(truth.part_ns(StallCause::Peer), 0, "equal ranks do not wait for each other");
     let mut draft = own::draft(&course);
     assert_eq!(draft.analysis().health.problems, [], "nothing is wrong with the job itself");
     for event in draft.events.iter_mut().filter(|event| event.process == 1) {
@@ -44,7 +44,7 @@ fn a_clock_that_is_two_minutes_ahead() {
     // What a rank does by itself is on one clock, and so it is right.
     assert_eq!(analysis.verdict.stall_ns, truth.stall_ns());
     assert_eq!(analysis.verdict.step_ns, truth.step_ns());
-    for cause in Cause::ALL {
+    for cause in StallCause::ALL {
         let part = analysis.stall.iter().find(|part| part.cause == cause);
         assert_eq!(part.map_or(0, |part| part.ns), truth.part_ns(cause), "{}", cause.name());
     }

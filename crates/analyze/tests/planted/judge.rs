@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use feedline_analyze::analysis::{Case, Confidence, Finding, Phase, Step};
-use feedline_analyze::{Analysis, Cause};
+use feedline_analyze::analysis::{Confidence, Finding, Phase, Prediction, Step};
+use feedline_analyze::{Analysis, StallCause};
 use feedline_trace::dftracer::TimeUnit;
 
 use crate::course::Course;
@@ -70,7 +70,7 @@ impl Trial {
                 step.parts_ns,
                 truth.parts_ns,
                 "{:?} of {place}",
-                Cause::ALL.map(Cause::name)
+                StallCause::ALL.map(StallCause::name)
             );
             assert_eq!(step.service_parts_ns, truth.service_parts_ns, "service of {place}");
             let batch = &run.batch;
@@ -86,7 +86,7 @@ impl Trial {
 
     /// Where they are not, the split of the whole job is right within 5 % of the stall.
     pub(crate) fn check_parts(&self) -> &Self {
-        for cause in Cause::ALL {
+        for cause in StallCause::ALL {
             let part = self.analysis.stall.iter().find(|part| part.cause == cause);
             let (found, truth) = (part.map_or(0, |part| part.ns), self.truth.part_ns(cause));
             let off = found.abs_diff(truth) as f64 / self.truth.stall_ns() as f64;
@@ -112,7 +112,7 @@ impl Trial {
     }
 
     /// The first finding is about a cause, and explains as much as that cause made the job stall.
-    pub(crate) fn check_cause(&self, code: &str, cause: Cause) -> &Finding {
+    pub(crate) fn check_cause(&self, code: &str, cause: StallCause) -> &Finding {
         let truth_ns = self.truth.part_ns(cause);
         assert!(truth_ns * 2 > self.truth.stall_ns(), "the cause was not planted");
         self.check_stalls().check_parts();
@@ -140,7 +140,7 @@ impl Trial {
     }
 
     /// The case whose text begins so.
-    pub(crate) fn case(&self, change: &str) -> &Case {
+    pub(crate) fn case(&self, change: &str) -> &Prediction {
         let cases = &self.analysis.what_if.cases;
         let known: Vec<_> = cases.iter().map(|case| case.change.as_str()).collect();
         let found = cases.iter().find(|case| case.change.starts_with(change));
@@ -148,7 +148,7 @@ impl Trial {
     }
 
     /// The predictions for other numbers of something, such as `workers 8`, by that number.
-    pub(crate) fn counted_cases(&self, what: &str) -> BTreeMap<usize, &Case> {
+    pub(crate) fn counted_cases(&self, what: &str) -> BTreeMap<usize, &Prediction> {
         let cases = self.analysis.what_if.cases.iter();
         let counted = cases.filter_map(|case| {
             let rest = case.change.strip_prefix(what)?.trim_start();

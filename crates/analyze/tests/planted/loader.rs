@@ -1,6 +1,6 @@
 //! Workers are quick enough, but too few, held back, late, or the batch is long on its way.
 
-use feedline_analyze::Cause;
+use feedline_analyze::StallCause;
 use feedline_analyze::analysis::Answer;
 
 use crate::course::Course;
@@ -75,7 +75,7 @@ fn bursts_that_deeper_queues_would_hide() {
 fn slow_hand_off() {
     let job = Job { hand_off_us: 6_000, ..Job::default() };
     let trial = Trial::of(&job, Style::Own);
-    trial.check_cause("hand-off", Cause::HandOff);
+    trial.check_cause("hand-off", StallCause::HandOff);
     trial.check_prediction("storage 4x", &job.with_storage(4));
     trial.check_prediction("workers 8", &job.with_workers(8));
 }
@@ -89,8 +89,8 @@ fn slow_start_up() {
             job.surplus_us = Some(150);
         }
         let trial = Trial::of(&job, style);
-        trial.check_cause("worker-start-up", Cause::StartUp);
-        assert_eq!(trial.truth.part_ns(Cause::StartUp), 6 * 400_000_000);
+        trial.check_cause("worker-start-up", StallCause::StartUp);
+        assert_eq!(trial.truth.part_ns(StallCause::StartUp), 6 * 400_000_000);
         for epoch in &trial.analysis.epochs {
             let off = apart(epoch.first_batch_ns, 410_000_000);
             assert!(off < 0.05, "first batch after {} ns", epoch.first_batch_ns);
@@ -103,7 +103,7 @@ fn workers_that_stay_start_once() {
     let job = Job { epochs: 6, steps: 10, start_up_us: 400_000, life: Life::Run, ..Job::default() };
     let trial = Trial::of(&job, Style::Own);
     trial.check_stalls().check_exact_parts();
-    let part = trial.analysis.stall.iter().find(|part| part.cause == Cause::StartUp);
+    let part = trial.analysis.stall.iter().find(|part| part.cause == StallCause::StartUp);
     assert_eq!(part.map(|part| part.ns), Some(400_000_000));
 }
 

@@ -1,6 +1,6 @@
 //! Ranks that wait for each other, and checkpoints that all wait for.
 
-use feedline_analyze::Cause;
+use feedline_analyze::StallCause;
 use feedline_analyze::analysis::Answer;
 
 use crate::draft::apart;
@@ -12,7 +12,7 @@ use crate::truth::Style;
 fn one_slow_rank() {
     let job = Job { ranks: 3, slow_rank: Some((1, 12)), ..Job::default() };
     let trial = Trial::of(&job, Style::Own);
-    let finding = trial.check_cause("straggler-rank", Cause::Peer);
+    let finding = trial.check_cause("straggler-rank", StallCause::Peer);
     assert!(finding.objects[0].contains('1'), "{:?}", finding.objects);
     let (mut lost_ns, mut slowest) = (0, 0);
     for group in trial.truth.steps.chunks(3) {
@@ -36,7 +36,7 @@ fn one_slow_rank() {
 fn a_slow_rank_on_a_machine_of_its_own() {
     let job = Job { ranks: 3, hosts: 3, slow_rank: Some((2, 12)), ..Job::default() };
     let trial = Trial::of(&job, Style::Own);
-    trial.check_cause("straggler-rank", Cause::Peer);
+    trial.check_cause("straggler-rank", StallCause::Peer);
     let worst = &trial.analysis.stragglers.ranks[0];
     assert_eq!((worst.rank, worst.host.as_str()), (2, "node2"));
     assert_eq!(trial.analysis.allocation.hosts, ["node0", "node1", "node2"]);

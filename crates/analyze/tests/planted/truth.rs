@@ -1,6 +1,6 @@
 //! Why every step of a job stalled: the simulation knows.
 
-use feedline_analyze::Cause;
+use feedline_analyze::StallCause;
 use feedline_analyze::analysis::Phase;
 use feedline_analyze::layer::CAUSES;
 
@@ -66,7 +66,7 @@ impl Truth {
             for step in group {
                 let wait_ns = latest_ns.abs_diff(step.run.compute.1).min(stalled_ns);
                 step.stall_ns += wait_ns;
-                step.parts_ns[Cause::Peer as usize] += wait_ns;
+                step.parts_ns[StallCause::Peer as usize] += wait_ns;
             }
         }
     }
@@ -96,7 +96,7 @@ impl Truth {
     }
 
     /// Stalled time of training that has this cause.
-    pub(crate) fn part_ns(&self, cause: Cause) -> u64 {
+    pub(crate) fn part_ns(&self, cause: StallCause) -> u64 {
         self.training().map(|step| step.parts_ns[cause as usize]).sum()
     }
 }
@@ -105,12 +105,12 @@ fn parts(course: &Course, run: &StepRun, style: Style) -> [u64; CAUSES] {
     let mut parts_ns = [0; CAUSES];
     let (batch, fetch) = (&run.batch, run.fetch);
     work(course, batch, style, fetch, &mut parts_ns);
-    let mut add = |cause: Cause, time| parts_ns[cause as usize] += cut_ns(time, fetch);
-    add(Cause::HandOff, (batch.time.1, fetch.1));
+    let mut add = |cause: StallCause, time| parts_ns[cause as usize] += cut_ns(time, fetch);
+    add(StallCause::HandOff, (batch.time.1, fetch.1));
     let alive_ns = course.crews[batch.crew].alive_ns;
-    add(Cause::StartUp, (fetch.0, alive_ns));
-    add(Cause::Workers, (alive_ns, batch.free_ns));
-    add(Cause::Prefetch, (batch.free_ns.max(alive_ns), batch.time.0));
+    add(StallCause::StartUp, (fetch.0, alive_ns));
+    add(StallCause::Workers, (alive_ns, batch.free_ns));
+    add(StallCause::Prefetch, (batch.free_ns.max(alive_ns), batch.time.0));
     parts_ns
 }
 
@@ -126,13 +126,13 @@ fn work(
     for piece in pieces.chain([&batch.collate]) {
         let is_files = course.job.store == Store::Files;
         let cause = match piece.doing {
-            Doing::Open | Doing::Close if is_files => Cause::Open,
-            Doing::Read(_) if is_files => Cause::Read,
-            Doing::Open | Doing::Close | Doing::Read(_) => Cause::ObjectStore,
-            Doing::Python if style == Style::Dlio => Cause::Python,
-            Doing::Python | Doing::Decode => Cause::Decode,
-            Doing::Transform => Cause::Transform,
-            Doing::Collate => Cause::Collate,
+            Doing::Open | Doing::Close if is_files => StallCause::Open,
+            Doing::Read(_) if is_files => StallCause::Read,
+            Doing::Open | Doing::Close | Doing::Read(_) => StallCause::ObjectStore,
+            Doing::Python if style == Style::Dlio => StallCause::Python,
+            Doing::Python | Doing::Decode => StallCause::Decode,
+            Doing::Transform => StallCause::Transform,
+            Doing::Collate => StallCause::Collate,
         };
         parts_ns[cause as usize] += cut_ns(piece.time, within);
     }

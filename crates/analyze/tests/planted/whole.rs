@@ -1,6 +1,6 @@
 //! A job with everything in it, and what must be true of any simulated job.
 
-use feedline_analyze::Cause;
+use feedline_analyze::StallCause;
 use feedline_analyze::analysis::{Phase, Rank};
 
 use crate::course::Course;
@@ -81,10 +81,10 @@ fn in_order_delivery_leaves_no_time_before_a_batch() {
     for (workers, outstanding) in [(1, 1), (1, 2), (4, 1), (4, 4), (4, 6), (8, 16)] {
         let truth =
             Truth::of(&Course::of(&Job { workers, outstanding, ..everything() }), Style::Own);
-        for cause in [Cause::Workers, Cause::Prefetch] {
+        for cause in [StallCause::Workers, StallCause::Prefetch] {
             assert_eq!(truth.part_ns(cause), 0, "{} of {workers} workers", cause.name());
         }
-        assert!(truth.part_ns(Cause::StartUp) > 0);
+        assert!(truth.part_ns(StallCause::StartUp) > 0);
     }
 }
 

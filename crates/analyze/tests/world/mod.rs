@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use feedline_analyze::Layer;
+use feedline_analyze::StackLayer;
 use feedline_trace::Kind;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -16,7 +16,7 @@ pub(crate) const RANKS: usize = 4;
 
 /// What a call does, as far as the numbers here tell calls apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum FileOp {
     Open,
     Close,
     Stat,
@@ -26,34 +26,34 @@ pub(crate) enum Deed {
 }
 
 /// Something that may happen.
-type What = (&'static str, &'static str, Layer);
+type EventType = (&'static str, &'static str, StackLayer);
 
-const CONSUMER: [What; 6] = [
-    ("dataloader", "fetch.iter", Layer::Fetch),
-    ("compute", "compute", Layer::Compute),
-    ("comm", "all_reduce", Layer::Communication),
-    ("checkpoint", "capture", Layer::Checkpoint),
-    ("pipeline", "train", Layer::Pipeline),
-    ("mine", "phase", Layer::Other),
+const CONSUMER: [EventType; 6] = [
+    ("dataloader", "fetch.iter", StackLayer::Fetch),
+    ("compute", "compute", StackLayer::Compute),
+    ("comm", "all_reduce", StackLayer::Communication),
+    ("checkpoint", "capture", StackLayer::Checkpoint),
+    ("pipeline", "train", StackLayer::Pipeline),
+    ("mine", "phase", StackLayer::Other),
 ];
-const WORKER: [What; 6] = [
-    ("dataloader", "batch", Layer::Batch),
-    ("data", "item", Layer::Sample),
-    ("reader", "NPZReader.parse", Layer::Decode),
-    ("data", "preprocess", Layer::Transform),
-    ("dataloader", "collate", Layer::Collate),
-    ("mine", "phase", Layer::Other),
+const WORKER: [EventType; 6] = [
+    ("dataloader", "batch", StackLayer::Batch),
+    ("data", "item", StackLayer::Sample),
+    ("reader", "NPZReader.parse", StackLayer::Decode),
+    ("data", "preprocess", StackLayer::Transform),
+    ("dataloader", "collate", StackLayer::Collate),
+    ("mine", "phase", StackLayer::Other),
 ];
-const CALLS: [(&str, &str, Layer, Deed); 9] = [
-    ("POSIX", "open64", Layer::Storage, Deed::Open),
-    ("POSIX", "close", Layer::Storage, Deed::Close),
-    ("POSIX", "stat", Layer::Storage, Deed::Stat),
-    ("POSIX", "pread64", Layer::Storage, Deed::Read),
-    ("POSIX", "read", Layer::Storage, Deed::Read),
-    ("POSIX", "pwrite64", Layer::Storage, Deed::Write),
-    ("POSIX", "fsync", Layer::Storage, Deed::Other),
-    ("S3", "get", Layer::ObjectStore, Deed::Read),
-    ("S3", "put", Layer::ObjectStore, Deed::Write),
+const CALLS: [(&str, &str, StackLayer, FileOp); 9] = [
+    ("POSIX", "open64", StackLayer::Storage, FileOp::Open),
+    ("POSIX", "close", StackLayer::Storage, FileOp::Close),
+    ("POSIX", "stat", StackLayer::Storage, FileOp::Stat),
+    ("POSIX", "pread64", StackLayer::Storage, FileOp::Read),
+    ("POSIX", "read", StackLayer::Storage, FileOp::Read),
+    ("POSIX", "pwrite64", StackLayer::Storage, FileOp::Write),
+    ("POSIX", "fsync", StackLayer::Storage, FileOp::Other),
+    ("S3", "get", StackLayer::ObjectStore, FileOp::Read),
+    ("S3", "put", StackLayer::ObjectStore, FileOp::Write),
 ];
 
 /// An event, in the words of this program.
@@ -62,8 +62,8 @@ pub(crate) struct Known {
     pub(crate) rank: usize,
     pub(crate) lane: At,
     pub(crate) what: (&'static str, &'static str),
-    pub(crate) layer: Layer,
-    pub(crate) deed: Option<Deed>,
+    pub(crate) layer: StackLayer,
+    pub(crate) op: Option<FileOp>,
     pub(crate) time: Interval,
     pub(crate) bytes: u64,
     pub(crate) file: String,
@@ -77,11 +77,11 @@ impl Known {
     }
 
     pub(crate) fn is_io(&self) -> bool {
-        self.deed.is_some()
+        self.op.is_some()
     }
 
     pub(crate) fn is_read(&self) -> bool {
-        self.deed == Some(Deed::Read)
+        self.op == Some(FileOp::Read)
     }
 }
 
@@ -140,7 +140,7 @@ impl World {
     }
 
     /// Events of a thread over 200 seconds: mostly of a millisecond, some of many seconds.
-    fn fill(&mut self, rank: usize, at: At, spans: Option<&[What]>) {
+    fn fill(&mut self, rank: usize, at: At, spans: Option<&[EventType]>) {
         let mut now_ns = self.random.random_range(0..2 * S);
         while now_ns < 199 * S {
             let length_ns = match self.random.random_range(0..20) {
@@ -155,16 +155,24 @@ impl World {
         }
     }
 
-    fn event(&mut self, rank: usize, at: At, spans: Option<&[What]>, time: Interval, depth: u32) {
+    fn event(
+        &mut self,
+        rank: usize,
+        at: At,
+        spans: Option<&[EventType]>,
+        time: Interval,
+        depth: u32,
+    ) {
         // Calls of workers are parts of their work.
-        let is_worker = spans.is_some_and(|spans| spans[0].2 == Layer::Batch);
+        let is_worker = spans.is_some_and(|spans| spans[0].2 == StackLayer::Batch);
         let may_call = depth > 0 || !is_worker;
         let Some(spans) = spans.filter(|_| !may_call || self.random.random_bool(0.6)) else {
             return self.call(rank, at, time);
         };
         let what = spans[self.random.random_range(0..spans.len())];
         // What lies below a span of the program's own is no part of loading if nothing else says so.
-        let what = if depth == 0 && is_worker && what.2 == Layer::Other { spans[0] } else { what };
+        let what =
+            if depth == 0 && is_worker && what.2 == StackLayer::Other { spans[0] } else { what };
         self.span(rank, at, &what, time);
         let mut from_ns = time.0 + 1;
         while depth < 4 && time.1 - from_ns > 3 && self.random.random_bool(0.7) {
@@ -175,9 +183,9 @@ impl World {
         }
     }
 
-    fn span(&mut self, rank: usize, lane: At, what: &What, time: Interval) {
+    fn span(&mut self, rank: usize, lane: At, what: &EventType, time: Interval) {
         let bytes =
-            if what.2 == Layer::Sample { self.random.random_range(1..1_000_000) } else { 0 };
+            if what.2 == StackLayer::Sample { self.random.random_range(1..1_000_000) } else { 0 };
         let event = self.draft.span(lane, (what.0, what.1), time);
         event.size = (bytes > 0).then_some(bytes);
         self.events.push(Known {
@@ -185,7 +193,7 @@ impl World {
             lane,
             what: (what.0, what.1),
             layer: what.2,
-            deed: None,
+            op: None,
             time,
             bytes: bytes.cast_unsigned(),
             file: String::new(),
@@ -195,16 +203,16 @@ impl World {
     }
 
     fn call(&mut self, rank: usize, lane: At, time: Interval) {
-        let (category, name, layer, deed) = CALLS[self.random.random_range(0..CALLS.len())];
+        let (category, name, layer, op) = CALLS[self.random.random_range(0..CALLS.len())];
         let number = self.random.random_range(0..4);
-        let file = match (layer, deed, name) {
-            (Layer::ObjectStore, Deed::Read, _) => format!("s3://bucket/in/{number}"),
-            (Layer::ObjectStore, ..) => format!("s3://bucket/out/{number}"),
-            (_, Deed::Write | Deed::Other, _) => format!("/out/{number}"),
+        let file = match (layer, op, name) {
+            (StackLayer::ObjectStore, FileOp::Read, _) => format!("s3://bucket/in/{number}"),
+            (StackLayer::ObjectStore, ..) => format!("s3://bucket/out/{number}"),
+            (_, FileOp::Write | FileOp::Other, _) => format!("/out/{number}"),
             (_, _, "read") => format!("/data/b/{number}"),
             _ => format!("/data/a/{number}"),
         };
-        let moves = matches!(deed, Deed::Read | Deed::Write);
+        let moves = matches!(op, FileOp::Read | FileOp::Write);
         let size = 1_i64 << self.random.random_range(0..22);
         let bytes = if moves { self.random.random_range(1..=size) } else { 0 };
         let has_place = moves && (self.is_placed || name == "pread64" || name == "pwrite64");
@@ -215,7 +223,7 @@ impl World {
         if let Some(offset) = offset {
             self.ends.insert((lane, file.clone()), offset + bytes);
         }
-        let fails = matches!(deed, Deed::Open | Deed::Stat) && self.random.random_bool(0.2);
+        let fails = matches!(op, FileOp::Open | FileOp::Stat) && self.random.random_bool(0.2);
         let errno = if fails { [2, 13][self.random.random_range(0..2)] } else { 0 };
         let event = self.draft.call(lane, (category, name), time, &file);
         (event.offset, event.errno) = (offset, errno);
@@ -226,8 +234,8 @@ impl World {
             event.result = Some(-1);
         }
         let (what, bytes) = ((category, name), bytes.cast_unsigned());
-        let deed = Some(deed);
-        self.events.push(Known { rank, lane, what, layer, deed, time, bytes, file, offset, errno });
+        let op = Some(op);
+        self.events.push(Known { rank, lane, what, layer, op, time, bytes, file, offset, errno });
     }
 
     pub(crate) fn of(&self, is_meant: impl Fn(&Known) -> bool) -> Vec<&Known> {

@@ -1,13 +1,14 @@
 //! An analysis in which every section has something to show. The same every time.
 
 use feedline_analyze::analysis::{
-    Access, Allocation, Analysis, Answer, Case, CauseTime, Checkpoints, Confidence, CounterSeries,
-    Coverage, DataSet, Distribution, Epoch, ErrorCount, FORMAT, FileUse, Finding, Function, Health,
-    Histogram, LayerTime, Overlap, Phase, Problem, Rank, RoleCount, Step, Straggler, Stragglers,
-    Strip, Timeline, TraceFacts, Transfer, VERSION, Verdict, WhatIf,
+    AccessPatterns, Allocation, Analysis, Answer, CauseTime, CheckpointTransfer, Checkpoints,
+    Confidence, CounterSeries, Coverage, DataVolume, Distribution, Epoch, ErrorCount, FORMAT,
+    FileUse, Finding, Function, Health, Histogram, LayerTime, Overlap, Phase, Prediction, Problem,
+    Rank, RoleCount, StallVerdict, Step, Straggler, Stragglers, Strip, Timeline, TraceFacts,
+    VERSION, WhatIf,
 };
 use feedline_analyze::layer::CAUSES;
-use feedline_analyze::{Cause, Layer};
+use feedline_analyze::{StackLayer, StallCause};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
@@ -92,7 +93,7 @@ pub(crate) fn analysis(scale: Scale) -> Analysis {
 pub(crate) fn calls_only() -> Analysis {
     let mut all = analysis(SMALL);
     all.health.coverage = Coverage::CallsOnly;
-    all.verdict = Verdict::default();
+    all.verdict = StallVerdict::default();
     all.stall.clear();
     all.findings.retain(|finding| finding.code == "errors");
     all.what_if = WhatIf { refused: Some("the trace has no steps".into()), ..WhatIf::default() };
@@ -127,7 +128,7 @@ fn steps(scale: Scale, chance: &mut Chance) -> Vec<Step> {
             let peer_ns = if waited_ns > 8 * MS { waited_ns * 3 / 4 } else { 0 };
             step.meets_at_ns = Some(begun_ns + step.duration_ns);
             step.communication_ns = waited_ns + 4 * MS;
-            step.parts_ns[Cause::Peer as usize] = peer_ns;
+            step.parts_ns[StallCause::Peer as usize] = peer_ns;
             step.stall_ns += peer_ns;
             step.duration_ns += step.communication_ns;
             at_ns[step.rank as usize] = begun_ns + step.duration_ns;
@@ -150,21 +151,22 @@ fn step(
     let tenths = if epoch == 1 { 18 } else { 10 } + if rank == 5 { 6 } else { 0 };
     let burst = if (number / 20) % 4 == 3 { 4 } else { 1 };
     if first {
-        parts_ns[Cause::StartUp as usize] = 1_200 * MS + chance.below(40 * MS);
+        parts_ns[StallCause::StartUp as usize] = 1_200 * MS + chance.below(40 * MS);
     }
     // Ranks read the same storage: they are slow together.
     if number * 7 % 10 < 6 {
-        parts_ns[Cause::Read as usize] = tenths * burst * (12 * MS + chance.below(8 * MS)) / 10;
-        parts_ns[Cause::Open as usize] = tenths * (3 * MS + chance.below(3 * MS)) / 10;
-        parts_ns[Cause::Decode as usize] = 7 * MS + chance.below(3 * MS);
-        parts_ns[Cause::Python as usize] = chance.below(3 * MS);
-        parts_ns[Cause::HandOff as usize] = chance.below(4 * MS);
+        parts_ns[StallCause::Read as usize] =
+            tenths * burst * (12 * MS + chance.below(8 * MS)) / 10;
+        parts_ns[StallCause::Open as usize] = tenths * (3 * MS + chance.below(3 * MS)) / 10;
+        parts_ns[StallCause::Decode as usize] = 7 * MS + chance.below(3 * MS);
+        parts_ns[StallCause::Python as usize] = chance.below(3 * MS);
+        parts_ns[StallCause::HandOff as usize] = chance.below(4 * MS);
     }
     if number % 9 == 0 {
-        parts_ns[Cause::Workers as usize] = burst * (18 * MS + chance.below(8 * MS));
+        parts_ns[StallCause::Workers as usize] = burst * (18 * MS + chance.below(8 * MS));
     }
     if number % 31 == 0 {
-        parts_ns[Cause::Prefetch as usize] = 10 * MS + chance.below(10 * MS);
+        parts_ns[StallCause::Prefetch as usize] = 10 * MS + chance.below(10 * MS);
     }
     let stall_ns: u64 = parts_ns.iter().sum();
     let compute_ns = 110 * MS + chance.below(6 * MS);
@@ -200,7 +202,7 @@ fn parts_of<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<u64> {
     sums
 }
 
-fn verdict(steps: &[Step], step_ns: u64, stall_ns: u64) -> Verdict {
+fn verdict(steps: &[Step], step_ns: u64, stall_ns: u64) -> StallVerdict {
     let mut stalls: Vec<u64> = steps.iter().map(|step| step.stall_ns).collect();
     stalls.sort_unstable();
     let stalled = steps.iter().filter(|step| step.stall_ns * 10 > step.duration_ns).count();
@@ -209,7 +211,7 @@ fn verdict(steps: &[Step], step_ns: u64, stall_ns: u64) -> Verdict {
         "accelerators stood still for {:.1} % of step time, most of it waiting for reads",
         100.0 * share
     );
-    Verdict {
+    StallVerdict {
         answer: Answer::InputBound,
         text,
         steps: steps.len() as u64,
@@ -227,7 +229,7 @@ fn verdict(steps: &[Step], step_ns: u64, stall_ns: u64) -> Verdict {
 }
 
 fn stall(parts_ns: &[u64], stall_ns: u64) -> Vec<CauseTime> {
-    let mut all: Vec<CauseTime> = Cause::ALL
+    let mut all: Vec<CauseTime> = StallCause::ALL
         .into_iter()
         .zip(parts_ns)
         .filter(|(_, ns)| **ns > 0)
@@ -284,7 +286,7 @@ fn allocation(scale: Scale) -> Allocation {
 }
 
 fn findings(parts_ns: &[u64], step_ns: u64) -> Vec<Finding> {
-    let read_ns = parts_ns[Cause::Read as usize];
+    let read_ns = parts_ns[StallCause::Read as usize];
     let rows = |rows: &[[&str; 2]]| rows.iter().map(|row| row.map(String::from)).collect();
     let texts = |texts: &[&str]| texts.iter().map(|&text| text.into()).collect();
     let finding = |code: &str, title: &str, explains_ns: u64| Finding {
@@ -326,7 +328,7 @@ fn findings(parts_ns: &[u64], step_ns: u64) -> Vec<Finding> {
             ..finding(
                 "straggler",
                 "rank 5 on node04 holds the others up",
-                parts_ns[Cause::Peer as usize],
+                parts_ns[StallCause::Peer as usize],
             )
         },
         Finding {
@@ -335,7 +337,7 @@ fn findings(parts_ns: &[u64], step_ns: u64) -> Vec<Finding> {
             actions: texts(&["raise the number of workers from 4 to 6"]),
             sql: "select worker, sum(service_ns) from steps group by worker".into(),
             threshold: "workers are busy for more than 90 % of their lives".into(),
-            ..finding("few-workers", "4 workers a rank are too few", parts_ns[Cause::Workers as usize])
+            ..finding("few-workers", "4 workers a rank are too few", parts_ns[StallCause::Workers as usize])
         },
         Finding {
             evidence: rows(&[["first batch", "1.34 s in each of 3 epochs"]]),
@@ -345,7 +347,7 @@ fn findings(parts_ns: &[u64], step_ns: u64) -> Vec<Finding> {
             ..finding(
                 "start-up",
                 "workers are started anew in every epoch",
-                parts_ns[Cause::StartUp as usize],
+                parts_ns[StallCause::StartUp as usize],
             )
         },
         Finding {
@@ -363,7 +365,7 @@ fn findings(parts_ns: &[u64], step_ns: u64) -> Vec<Finding> {
 }
 
 fn what_if(observed_step_ns: u64) -> WhatIf {
-    let case = |change: &str, permille: u64, stall_share: f64| Case {
+    let case = |change: &str, permille: u64, stall_share: f64| Prediction {
         change: change.into(),
         step_ns: observed_step_ns * permille / 1_000,
         step_interval_ns: [
@@ -403,14 +405,14 @@ fn layers(run_ns: u64) -> Vec<LayerTime> {
         exposed_mean_ns: run_ns * percent / 250,
     };
     vec![
-        layer(Layer::Fetch, 2_000, 0, 36),
-        layer(Layer::Compute, 2_000, 0, 58),
-        layer(Layer::Communication, 2_000, 0, 9),
-        layer(Layer::Checkpoint, 16, 12_884_901_888, 4),
-        layer(Layer::Batch, 2_000, 0, 93),
-        layer(Layer::Sample, 14_000, 2_052_408_792, 90),
-        layer(Layer::Decode, 14_000, 0, 31),
-        layer(Layer::Storage, 10_378_711, 205_240_879_200, 71),
+        layer(StackLayer::Fetch, 2_000, 0, 36),
+        layer(StackLayer::Compute, 2_000, 0, 58),
+        layer(StackLayer::Communication, 2_000, 0, 9),
+        layer(StackLayer::Checkpoint, 16, 12_884_901_888, 4),
+        layer(StackLayer::Batch, 2_000, 0, 93),
+        layer(StackLayer::Sample, 14_000, 2_052_408_792, 90),
+        layer(StackLayer::Decode, 14_000, 0, 31),
+        layer(StackLayer::Storage, 10_378_711, 205_240_879_200, 71),
     ]
 }
 
@@ -485,18 +487,24 @@ fn functions() -> Vec<Function> {
         ..function
     };
     vec![
-        moved(function(Layer::Storage, "POSIX", "pread", 1_204_116, 4_120_000), 157_739_196_000),
-        function(Layer::Compute, "compute", "forward", 2_000, 112 * MS),
-        function(Layer::Batch, "dataloader", "batch", 2_000, 365 * MS),
-        Function { errors: 212, ..function(Layer::Storage, "POSIX", "openat", 14_212, 1_820_000) },
-        function(Layer::Storage, "POSIX", "fstat", 28_424, 210_000),
-        function(Layer::Decode, "reader", HOSTILE, 14_000, 9_310_000),
-        function(Layer::Storage, "POSIX", "close", 14_000, 41_000),
-        moved(function(Layer::Storage, "POSIX", "pwrite", 12_288, 2_210_000), 12_884_901_888),
+        moved(
+            function(StackLayer::Storage, "POSIX", "pread", 1_204_116, 4_120_000),
+            157_739_196_000,
+        ),
+        function(StackLayer::Compute, "compute", "forward", 2_000, 112 * MS),
+        function(StackLayer::Batch, "dataloader", "batch", 2_000, 365 * MS),
+        Function {
+            errors: 212,
+            ..function(StackLayer::Storage, "POSIX", "openat", 14_212, 1_820_000)
+        },
+        function(StackLayer::Storage, "POSIX", "fstat", 28_424, 210_000),
+        function(StackLayer::Decode, "reader", HOSTILE, 14_000, 9_310_000),
+        function(StackLayer::Storage, "POSIX", "close", 14_000, 41_000),
+        moved(function(StackLayer::Storage, "POSIX", "pwrite", 12_288, 2_210_000), 12_884_901_888),
     ]
 }
 
-fn data_set() -> DataSet {
+fn data_set() -> DataVolume {
     let bell = |middle: usize, height: u64| Histogram {
         counts: (0..36usize).map(|power| height >> (2 * power.abs_diff(middle)).min(40)).collect(),
     };
@@ -505,7 +513,7 @@ fn data_set() -> DataSet {
             [size, ns, 900_000 >> (3 * size.abs_diff(17) + 2 * ns.abs_diff(22)).min(40)]
         })
     });
-    DataSet {
+    DataVolume {
         opens: 0,
         metadata_calls: 0,
         files: FILES,
@@ -526,8 +534,8 @@ fn data_set() -> DataSet {
     }
 }
 
-fn access() -> Access {
-    Access {
+fn access() -> AccessPatterns {
+    AccessPatterns {
         reads_consecutive: 901_000,
         reads_forward: 120_400,
         reads_backward: 30_211,
@@ -537,7 +545,7 @@ fn access() -> Access {
         writes_first: 16,
         maps: 41,
         bytes_mapped: 88_080_384,
-        ..Access::default()
+        ..AccessPatterns::default()
     }
 }
 
@@ -658,7 +666,7 @@ fn spill(row: &mut [u64], from: usize, room_ns: u64, mut ns: u64) {
 }
 
 fn strips(rank: u32, buckets: usize, chance: &mut Chance) -> Vec<Strip> {
-    let mut strip = |title: String, role: &str, layers: &[Layer]| Strip {
+    let mut strip = |title: String, role: &str, layers: &[StackLayer]| Strip {
         title,
         rank,
         role: role.into(),
@@ -668,11 +676,17 @@ fn strips(rank: u32, buckets: usize, chance: &mut Chance) -> Vec<Strip> {
             .collect(),
         busy_percent: (0..buckets).map(|_| 55 + chance.below(45) as u8).collect(),
     };
-    let busy = [Layer::Storage, Layer::Storage, Layer::Storage, Layer::Decode, Layer::Sample];
+    let busy = [
+        StackLayer::Storage,
+        StackLayer::Storage,
+        StackLayer::Storage,
+        StackLayer::Decode,
+        StackLayer::Sample,
+    ];
     let mut all = vec![strip(
         format!("rank {rank}"),
         "rank",
-        &[Layer::Compute, Layer::Compute, Layer::Fetch, Layer::Communication],
+        &[StackLayer::Compute, StackLayer::Compute, StackLayer::Fetch, StackLayer::Communication],
     )];
     all.extend((0..2).map(|worker| strip(format!("rank {rank} worker {worker}"), "worker", &busy)));
     all
@@ -726,7 +740,7 @@ fn stragglers() -> Stragglers {
 }
 
 fn checkpoints(run_ns: u64, ranks: u32) -> Checkpoints {
-    let save = |turn: u64| Transfer {
+    let save = |turn: u64| CheckpointTransfer {
         direction: "save".into(),
         start_ns: run_ns * turn / 5,
         duration_ns: 1_790 * MS,

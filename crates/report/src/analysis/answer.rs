@@ -1,7 +1,7 @@
 //! The answer, what it rests on, what to do, and what would be if.
 
 use feedline_analyze::Analysis;
-use feedline_analyze::analysis::{CauseTime, Verdict, WhatIf};
+use feedline_analyze::analysis::{CauseTime, StallVerdict, WhatIf};
 
 use super::grid::grid;
 use super::{claims_stalls, confidence, line, ns, part, plain, share};
@@ -12,7 +12,7 @@ use crate::{bars, units};
 const MOST_FINDINGS: usize = 5;
 
 /// What the verdict rests on.
-pub(super) fn evidence(verdict: &Verdict, columns: usize) -> Vec<String> {
+pub(super) fn evidence(verdict: &StallVerdict, columns: usize) -> Vec<String> {
     if verdict.steps == 0 {
         return Vec::new();
     }

@@ -2,7 +2,8 @@
 
 use feedline_analyze::Analysis;
 use feedline_analyze::analysis::{
-    Access, Checkpoints, Epoch, Function, Health, LayerTime, Overlap, Phase, RoleCount, Stragglers,
+    AccessPatterns, Checkpoints, Epoch, Function, Health, LayerTime, Overlap, Phase, RoleCount,
+    Stragglers,
 };
 
 use super::grid::grid;
@@ -144,7 +145,7 @@ fn function(function: &Function) -> Vec<String> {
 }
 
 /// Where calls began.
-pub(super) fn access(access: &Access, columns: usize) -> Vec<String> {
+pub(super) fn access(access: &AccessPatterns, columns: usize) -> Vec<String> {
     let pattern = |noun: &str, counts: [u64; 5]| {
         let all: u64 = counts.iter().sum();
         let words = ["consecutive", "forward", "backward", "first of a file", "not known where"];

@@ -1,11 +1,11 @@
 //! Whole screens of analyses that were made up.
 
 use feedline_analyze::analysis::{
-    Access, Allocation, Case, CauseTime, Checkpoints, DataSet, Distribution, Epoch, Finding,
-    Function, Health, LayerTime, Overlap, Problem, RoleCount, Straggler, Stragglers, TraceFacts,
-    Transfer, Verdict, WhatIf,
+    AccessPatterns, Allocation, CauseTime, CheckpointTransfer, Checkpoints, DataVolume,
+    Distribution, Epoch, Finding, Function, Health, LayerTime, Overlap, Prediction, Problem,
+    RoleCount, StallVerdict, Straggler, Stragglers, TraceFacts, WhatIf,
 };
-use feedline_analyze::{Cause, Layer};
+use feedline_analyze::{StackLayer, StallCause};
 
 use super::*;
 use crate::style::strip;
@@ -35,7 +35,7 @@ fn starved() -> Analysis {
             io_threads: 8,
             ..Allocation::default()
         },
-        verdict: Verdict {
+        verdict: StallVerdict {
             answer: Answer::InputBound,
             text: "accelerators stood still for 25.0 % of step time".into(),
             steps: 40,
@@ -51,8 +51,8 @@ fn starved() -> Analysis {
             read_bytes_per_second: None,
         },
         stall: vec![
-            CauseTime { cause: Cause::Read, ns: 750 * MS, share: 0.75 },
-            CauseTime { cause: Cause::Decode, ns: 250 * MS, share: 0.25 },
+            CauseTime { cause: StallCause::Read, ns: 750 * MS, share: 0.75 },
+            CauseTime { cause: StallCause::Decode, ns: 250 * MS, share: 0.25 },
         ],
         findings: vec![Finding {
             title: "reads are slow".into(),
@@ -74,7 +74,7 @@ fn starved() -> Analysis {
             modelled_step_ns: 98 * MS,
             saved_by_workers_ns: 0,
             saved_by_prefetch_ns: 0,
-            cases: vec![Case {
+            cases: vec![Prediction {
                 change: "workers 8".into(),
                 step_ns: 80 * MS,
                 step_interval_ns: [78 * MS, 83 * MS],
@@ -82,7 +82,7 @@ fn starved() -> Analysis {
             }],
         },
         layers: vec![LayerTime {
-            layer: Layer::Storage,
+            layer: StackLayer::Storage,
             events: 12_000,
             bytes: 5_000_000,
             mean_ns: S,
@@ -108,7 +108,7 @@ fn starved() -> Analysis {
 fn starved_tables() -> Analysis {
     Analysis {
         functions: vec![Function {
-            layer: Layer::Storage,
+            layer: StackLayer::Storage,
             category: "POSIX".into(),
             name: "read".into(),
             count: 5_000,
@@ -128,15 +128,19 @@ fn starved_tables() -> Analysis {
                 ..Distribution::default()
             }),
         }],
-        data: DataSet {
+        data: DataVolume {
             files: 100,
             calls: 12_000,
             errors: 3,
             bytes_read: 5_000_000,
             reread_factor: Some(2.0),
-            ..DataSet::default()
+            ..DataVolume::default()
         },
-        access: Access { reads_consecutive: 3, reads_first: 1, ..Access::default() },
+        access: AccessPatterns {
+            reads_consecutive: 3,
+            reads_first: 1,
+            ..AccessPatterns::default()
+        },
         epochs: vec![Epoch {
             epoch: 1,
             steps: 40,
@@ -162,12 +166,12 @@ fn starved_tables() -> Analysis {
             }],
         },
         checkpoints: Checkpoints {
-            transfers: vec![Transfer {
+            transfers: vec![CheckpointTransfer {
                 direction: "save".into(),
                 duration_ns: 500 * MS,
                 bytes: 1_000_000_000,
                 slowest_rank: 1,
-                ..Transfer::default()
+                ..CheckpointTransfer::default()
             }],
             stall_ns: S,
             stall_share: 0.1,
@@ -293,7 +297,7 @@ fn predictions_that_were_refused_say_why() {
 #[test]
 fn causes_that_do_not_fit_are_one_line() {
     let mut many = starved();
-    many.stall = [Cause::Read, Cause::Open, Cause::Decode, Cause::Peer]
+    many.stall = [StallCause::Read, StallCause::Open, StallCause::Decode, StallCause::Peer]
         .into_iter()
         .zip([400, 300, 200, 100])
         .map(|(cause, ms)| CauseTime { cause, ns: ms * MS, share: ms as f64 / 1e3 })

@@ -1,10 +1,10 @@
 //! What a page holds of an analysis. Every list is bounded; a list that was cut has its full length beside it.
 
 use feedline_analyze::analysis::{
-    Analysis, Answer, Case, CauseTime, Coverage, Distribution, Epoch, FileUse, Finding, Function,
-    LayerTime, Overlap, Phase, Problem, Rank,
+    Analysis, Answer, CauseTime, Coverage, Distribution, Epoch, FileUse, Finding, Function,
+    LayerTime, Overlap, Phase, Prediction, Problem, Rank,
 };
-use feedline_analyze::{Cause, Layer};
+use feedline_analyze::{StackLayer, StallCause};
 use serde_json::{Value, json};
 
 use super::packed::short;
@@ -50,8 +50,8 @@ pub(super) fn embedded(analysis: &Analysis, most_steps: usize) -> Value {
     let (steps, worst) = chosen(&analysis.steps, most_steps);
     let ranks: Vec<u32> = analysis.ranks.iter().map(|rank| rank.rank).collect();
     let mut page = json!({
-        "causes": Cause::ALL.map(Cause::name),
-        "layer_names": Layer::ALL.map(Layer::name),
+        "causes": StallCause::ALL.map(StallCause::name),
+        "layer_names": StackLayer::ALL.map(StackLayer::name),
         "trace": trace(analysis),
         "health": health(analysis),
         "allocation": allocation(analysis),
@@ -193,7 +193,7 @@ fn finding(finding: &Finding) -> Value {
 
 fn what_if(analysis: &Analysis) -> Value {
     let what_if = &analysis.what_if;
-    let case = |case: &Case| {
+    let case = |case: &Prediction| {
         json!({
             "change": case.change,
             "step_ns": case.step_ns,

@@ -106,7 +106,7 @@ fn every_name_that_the_scripts_explain_is_defined_and_every_definition_is_used()
     for key in used {
         assert!(definition(key).is_some(), "{key} is not defined");
     }
-    let causes = feedline_analyze::Cause::ALL.map(feedline_analyze::Cause::name);
+    let causes = feedline_analyze::StallCause::ALL.map(feedline_analyze::StallCause::name);
     for found in DEFINITIONS.iter().filter(|found| !causes.contains(&found.key)) {
         // What an overlap is about comes from the analysis.
         let is_known = ["app-io", "loader", "checkpoint"].contains(&found.key);

@@ -7,7 +7,7 @@ use feedline_trace::{End, Intake, Process, Recovered, Tables};
 use crate::analysis::Problem;
 use crate::saturating::Total;
 
-use super::numbering::{Extent, Numbering};
+use super::numbering::{Numbering, TimeSpan};
 
 /// Places that a problem names.
 const PLACES: usize = 5;
@@ -16,7 +16,7 @@ const SKEW_NS: u64 = 30 * 1_000_000_000;
 
 /// Problems that are being collected.
 #[derive(Debug, Default)]
-pub(crate) struct Ward {
+pub(crate) struct ProblemLog {
     problems: Vec<Problem>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Weight {
     Notes,
 }
 
-impl Ward {
+impl ProblemLog {
     /// The worst first: those that limit claims, then the others, each in the order in which they came.
     pub(crate) fn problems(mut self) -> Vec<Problem> {
         self.problems.sort_by_key(|problem| !problem.limits_claims);
@@ -242,7 +242,7 @@ impl Ward {
 
     /// Machines whose times have nothing to do with those of the others.
     pub(crate) fn clocks(&mut self, numbering: &Numbering, tables: &Tables) {
-        let mut hosts: BTreeMap<&str, Extent> = BTreeMap::new();
+        let mut hosts: BTreeMap<&str, TimeSpan> = BTreeMap::new();
         for (lane, span) in numbering.lanes.iter().zip(&numbering.spans) {
             if let Some(process) = tables.processes.get(lane.process as usize)
                 && !span.is_empty()
@@ -252,7 +252,7 @@ impl Ward {
         }
         let Some(first) = hosts.values().map(|span| span.start_ns).min() else { return };
         let late = hosts.iter().filter(|(_, span)| span.start_ns.abs_diff(first) > SKEW_NS);
-        let says = |(host, span): (&&str, &Extent)| {
+        let says = |(host, span): (&&str, &TimeSpan)| {
             format!(
                 "{host} begins {} s after the first",
                 span.start_ns.abs_diff(first) / 1_000_000_000

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::layer::Layer;
-use crate::roster::{Unit, named_worker};
+use crate::layer::StackLayer;
+use crate::roster::{Rank, named_worker};
 use crate::row::Lane;
 
 /// What a lane is for its rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Seat {
+pub(crate) enum LaneRole {
     /// Takes batches.
     Consumer,
     /// Brings batches: the number orders workers.
@@ -31,32 +31,33 @@ pub(crate) enum Grouping {
     SinceTaken,
 }
 
-/// The seats of a unit's lanes.
-pub(crate) fn seats(unit: &Unit, of_unit: &[u32], lanes: &[Lane]) -> Vec<Seat> {
+/// The roles of a unit's lanes.
+pub(crate) fn lane_roles(unit: &Rank, of_unit: &[u32], lanes: &[Lane]) -> Vec<LaneRole> {
     let place = |lane: u32| of_unit.binary_search(&lane).ok().map(|place| place as u32);
-    let mut seats = vec![Seat::Other; of_unit.len()];
+    let mut lane_roles = vec![LaneRole::Other; of_unit.len()];
     for (order, worker) in (0u32..).zip(in_turn(unit, lanes)) {
         if let Some(place) = place(worker) {
-            seats[place as usize] = Seat::Worker(order);
+            lane_roles[place as usize] = LaneRole::Worker(order);
         }
     }
     if let Some(place) = place(unit.consumer) {
-        seats[place as usize] = Seat::Consumer;
+        lane_roles[place as usize] = LaneRole::Consumer;
     }
     let owners = Owners::new(unit, lanes);
     for (number, lane) in of_unit.iter().enumerate() {
-        if seats[number] == Seat::Other
+        if lane_roles[number] == LaneRole::Other
             && let Some(owners) = owners.of(&lanes[*lane as usize])
         {
-            seats[number] = Seat::Helper(owners.iter().copied().filter_map(place).collect());
+            lane_roles[number] =
+                LaneRole::Helper(owners.iter().copied().filter_map(place).collect());
         }
     }
-    seats
+    lane_roles
 }
 
 /// Workers in the order in which they take turns: as they are numbered by name, else as they were started,
 /// which the kernel's numbers tell; rows of processes are in the order in which events were written.
-fn in_turn(unit: &Unit, lanes: &[Lane]) -> Vec<u32> {
+fn in_turn(unit: &Rank, lanes: &[Lane]) -> Vec<u32> {
     let mut workers = unit.workers.clone();
     workers.sort_by_key(|lane| {
         let of = &lanes[*lane as usize];
@@ -74,7 +75,7 @@ struct Owners<'a> {
 }
 
 impl<'a> Owners<'a> {
-    fn new(unit: &Unit, lanes: &'a [Lane]) -> Self {
+    fn new(unit: &Rank, lanes: &'a [Lane]) -> Self {
         let (mut by_name, mut by_process) = (BTreeMap::new(), BTreeMap::new());
         let mut candidates = unit.workers.clone();
         candidates.push(unit.consumer);
@@ -90,7 +91,8 @@ impl<'a> Owners<'a> {
     }
 
     fn of(&self, helper: &'a Lane) -> Option<&[u32]> {
-        let calls = [Layer::Storage, Layer::ObjectStore].map(|layer| helper.events[layer as usize]);
+        let calls = [StackLayer::Storage, StackLayer::ObjectStore]
+            .map(|layer| helper.events[layer as usize]);
         if calls == [0, 0] {
             return None;
         }
@@ -109,17 +111,18 @@ impl<'a> Owners<'a> {
 }
 
 /// How batches of a unit are told apart.
-pub(crate) fn grouping(unit: &Unit, lanes: &[Lane]) -> Grouping {
-    let of_workers = |layer: Layer| -> u64 {
+pub(crate) fn grouping(unit: &Rank, lanes: &[Lane]) -> Grouping {
+    let of_workers = |layer: StackLayer| -> u64 {
         unit.workers.iter().map(|lane| lanes[*lane as usize].events[layer as usize]).sum()
     };
     let Some(Lane { events: consumer, .. }) = lanes.get(unit.consumer as usize) else {
         return Grouping::SinceTaken; // Nobody consumes.
     };
-    if of_workers(Layer::Batch) + consumer[Layer::Batch as usize] > 0 {
+    if of_workers(StackLayer::Batch) + consumer[StackLayer::Batch as usize] > 0 {
         return Grouping::Batches;
     }
-    let (fetches, computes) = (consumer[Layer::Fetch as usize], consumer[Layer::Compute as usize]);
+    let (fetches, computes) =
+        (consumer[StackLayer::Fetch as usize], consumer[StackLayer::Compute as usize]);
     // A fetch at the end of an epoch may bring nothing, so computations tell better how many steps there
     // are; unless a step has several.
     let steps = match (fetches, computes) {
@@ -127,7 +130,7 @@ pub(crate) fn grouping(unit: &Unit, lanes: &[Lane]) -> Grouping {
         (fetches, computes) if computes <= fetches && computes >= fetches / 2 => computes,
         (fetches, _) => fetches,
     };
-    match of_workers(Layer::Sample) {
+    match of_workers(StackLayer::Sample) {
         0 => Grouping::SinceTaken,
         _ if steps == 0 => Grouping::SinceTaken,
         events => Grouping::Counted { events, steps },

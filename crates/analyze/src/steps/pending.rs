@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
-use crate::layer::{CAUSES, Cause};
+use crate::layer::{CAUSES, StallCause};
 use crate::row::NONE;
 
-/// Time by cause, in the order of [`Cause::ALL`].
-pub(crate) type Parts = [u64; CAUSES];
+/// Time by cause, in the order of [`StallCause::ALL`].
+pub(crate) type NsByCause = [u64; CAUSES];
 
 /// Batches that nobody fetches are forgotten when there are more than these.
 const UNDER_WAY_MAX: usize = 1024;
@@ -16,7 +16,7 @@ const STAGES_MAX: usize = 256;
 
 /// Work on a batch: a span that says so, or samples of a lane that make one.
 #[derive(Clone, Debug)]
-pub(crate) struct Item {
+pub(crate) struct PendingBatch {
     pub(crate) epoch: u32,
     pub(crate) step: u32,
     /// The lane of the unit.
@@ -35,16 +35,16 @@ pub(crate) struct Item {
     pub(crate) samples: u32,
     /// Lanes that worked when it began, its own included.
     pub(crate) concurrency: u32,
-    pub(crate) parts: Parts,
+    pub(crate) parts: NsByCause,
     /// Its part of the window of this number.
-    pub(crate) window: Parts,
+    pub(crate) window: NsByCause,
     pub(crate) window_number: u64,
     /// What the lane did in that window before it.
     pub(crate) other_ns: u64,
     is_taken: bool,
 }
 
-impl Item {
+impl PendingBatch {
     pub(crate) fn new(slot: u32, epoch: u32, step: u32, start_ns: i64, end_ns: i64) -> Self {
         Self {
             epoch,
@@ -74,21 +74,21 @@ pub(crate) struct Stage {
     pub(crate) step: u32,
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
-    pub(crate) cause: Cause,
+    pub(crate) cause: StallCause,
 }
 
 /// Batches under way, in the order of their starts. Their numbers count up and are never used again.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Items {
-    list: VecDeque<Item>,
+pub(crate) struct PendingBatches {
+    list: VecDeque<PendingBatch>,
     /// The number of the first one in the list.
     base: u64,
     stages: VecDeque<Stage>,
 }
 
-impl Items {
+impl PendingBatches {
     /// Adds one and gives its number.
-    pub(crate) fn push(&mut self, item: Item) -> u64 {
+    pub(crate) fn push(&mut self, item: PendingBatch) -> u64 {
         if self.list.len() == UNDER_WAY_MAX {
             self.list.pop_front();
             self.base += 1;
@@ -97,17 +97,17 @@ impl Items {
         self.base + self.list.len() as u64 - 1
     }
 
-    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Item> {
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut PendingBatch> {
         self.list.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
     /// Those that nobody has fetched, and their numbers.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = (u64, &Item)> {
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (u64, &PendingBatch)> {
         (self.base..).zip(&self.list).filter(|(_, item)| !item.is_taken)
     }
 
     /// It was fetched: gives it, and forgets it.
-    pub(crate) fn take(&mut self, number: u64) -> Option<Item> {
+    pub(crate) fn take(&mut self, number: u64) -> Option<PendingBatch> {
         let item = self.get_mut(number)?;
         item.is_taken = true;
         let item = item.clone();

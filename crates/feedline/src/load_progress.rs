@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use feedline_analyze::load::Watch;
+use feedline_analyze::load::LoadProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure;
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Draws on stderr.
-pub(crate) struct Reading {
+pub(crate) struct LoadProgressBar {
     begin: Instant,
     is_terminal: bool,
     state: Mutex<State>,
@@ -27,7 +27,7 @@ struct State {
     last_line: Option<Instant>,
 }
 
-impl Reading {
+impl LoadProgressBar {
     pub(crate) fn new() -> Self {
         Self {
             begin: Instant::now(),
@@ -45,8 +45,8 @@ impl Reading {
     }
 }
 
-impl Watch for Reading {
-    fn progress(&self, stage: &'static str, done: u64, all: u64) {
+impl LoadProgress for LoadProgressBar {
+    fn update(&self, stage: &'static str, done: u64, all: u64) {
         let elapsed = self.begin.elapsed();
         if elapsed < PATIENCE {
             return;

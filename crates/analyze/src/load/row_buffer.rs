@@ -2,7 +2,7 @@
 
 use crate::row::Row;
 
-use super::LoadError;
+use super::AnalyzeError;
 use super::merge::{Budget, Merger, block_rows, bytes_of, few_runs};
 use super::order::{Layers, sort};
 use super::spill::{Run, Spill};
@@ -12,7 +12,7 @@ const PIECE_ROWS: usize = 64 * 1024;
 
 /// Rows of a trace of another tool.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct RowBuffer {
     budget: Budget,
     piece_rows: usize,
     /// Rows that are not in order yet.
@@ -25,7 +25,7 @@ pub(crate) struct Shelf {
     rows: u64,
 }
 
-impl Shelf {
+impl RowBuffer {
     pub(crate) fn new(budget: Budget) -> Self {
         // A piece is a small part of the memory, so that what is sorted and what waits both fit.
         let part = budget.bytes / 8 / size_of::<Row>() as u64;
@@ -54,7 +54,7 @@ impl Shelf {
     }
 
     /// Takes a row. `layers` are those of all kinds of events that were met.
-    pub(crate) fn push(&mut self, row: Row, layers: &Layers) -> Result<(), LoadError> {
+    pub(crate) fn push(&mut self, row: Row, layers: &Layers) -> Result<(), AnalyzeError> {
         self.rows += 1;
         if self.open.capacity() == 0 {
             self.open.reserve_exact(self.piece_rows);
@@ -67,7 +67,7 @@ impl Shelf {
     }
 
     /// Takes the last rows.
-    pub(crate) fn finish(&mut self, layers: &Layers) -> Result<(), LoadError> {
+    pub(crate) fn finish(&mut self, layers: &Layers) -> Result<(), AnalyzeError> {
         self.open.shrink_to_fit();
         self.close_piece(layers)?;
         if let Some(spill) = &mut self.spill {
@@ -76,7 +76,7 @@ impl Shelf {
         Ok(())
     }
 
-    fn close_piece(&mut self, layers: &Layers) -> Result<(), LoadError> {
+    fn close_piece(&mut self, layers: &Layers) -> Result<(), AnalyzeError> {
         let mut rows = std::mem::take(&mut self.open);
         if rows.is_empty() {
             return Ok(());
@@ -105,8 +105,8 @@ impl Shelf {
     pub(crate) fn stream(
         &self,
         layers: &Layers,
-        take: &mut dyn FnMut(&[Row]) -> Result<(), LoadError>,
-    ) -> Result<u64, LoadError> {
+        take: &mut dyn FnMut(&[Row]) -> Result<(), AnalyzeError>,
+    ) -> Result<u64, AnalyzeError> {
         let mut merger = Merger::new(layers, self.budget.clone());
         self.pieces.iter().for_each(|piece| merger.lend(piece));
         if let Some(spill) = &self.spill {
@@ -125,7 +125,11 @@ impl Shelf {
     }
 
     /// Rows of a part.
-    pub(crate) fn part(&self, part: usize, take: &mut dyn FnMut(&[Row])) -> Result<(), LoadError> {
+    pub(crate) fn part(
+        &self,
+        part: usize,
+        take: &mut dyn FnMut(&[Row]),
+    ) -> Result<(), AnalyzeError> {
         if let Some(piece) = self.pieces.get(part) {
             take(piece);
         } else if let (Some(spill), Some(run)) =

@@ -2,42 +2,46 @@
 
 use feedline_trace::{Batch, Event, Kind, Source, Tables};
 
-use super::cache::Keeper;
+use super::cache::CacheWriter;
 use super::dftracer::Receiver;
 use super::folder::window_ns;
 use super::merge::Budget;
 use super::numbering::{LONGEST_NS, Numbering};
 use super::possible::is_moment;
-use super::shelf::Shelf;
-use super::{LoadError, Watch};
+use super::row_buffer::RowBuffer;
+use super::{AnalyzeError, LoadProgress};
 
 /// Whether a time of 0 is a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Zero {
+pub(crate) enum ZeroTimestamp {
     /// Clocks begin anywhere.
-    IsTime,
+    Valid,
     /// Clocks are those of walls.
-    IsNone,
+    Missing,
 }
 
 /// What takes events.
-pub(crate) struct Stock {
+pub(crate) struct RowIngest {
     pub(crate) numbering: Numbering,
-    pub(crate) shelf: Shelf,
-    pub(crate) keeper: Option<Keeper>,
+    pub(crate) buffer: RowBuffer,
+    pub(crate) cache_writer: Option<CacheWriter>,
     pub(crate) zero_times: u64,
     pub(crate) too_long: u64,
     pub(crate) impossible: u64,
     budget: Budget,
-    zero: Zero,
+    zero: ZeroTimestamp,
 }
 
-impl Stock {
-    pub(crate) fn new(budget: Budget, zero: Zero, keeper: Option<Keeper>) -> Self {
+impl RowIngest {
+    pub(crate) fn new(
+        budget: Budget,
+        zero: ZeroTimestamp,
+        cache_writer: Option<CacheWriter>,
+    ) -> Self {
         Self {
             numbering: Numbering::default(),
-            shelf: Shelf::new(budget.clone()),
-            keeper,
+            buffer: RowBuffer::new(budget.clone()),
+            cache_writer,
             zero_times: 0,
             too_long: 0,
             impossible: 0,
@@ -51,18 +55,18 @@ impl Stock {
         &mut self,
         source: &mut dyn Source,
         tables: &mut Tables,
-        watch: &dyn Watch,
-    ) -> Result<(), LoadError> {
+        progress: &dyn LoadProgress,
+    ) -> Result<(), AnalyzeError> {
         let mut batch = Batch::default();
         while source.next_batch(tables, &mut batch)? {
             self.take(tables, &batch)?;
-            watch.progress("reading", self.shelf.len(), 0);
+            progress.update("reading", self.buffer.len(), 0);
         }
         Ok(())
     }
 
-    fn add(&mut self, tables: &Tables, batch: &Batch, event: &Event) -> Result<(), LoadError> {
-        if event.start_ns == 0 && self.zero == Zero::IsNone {
+    fn add(&mut self, tables: &Tables, batch: &Batch, event: &Event) -> Result<(), AnalyzeError> {
+        if event.start_ns == 0 && self.zero == ZeroTimestamp::Missing {
             self.zero_times += 1;
             return Ok(());
         }
@@ -81,21 +85,21 @@ impl Stock {
             return Ok(());
         }
         let row = self.numbering.row(tables, event, window);
-        self.shelf.push(row, &self.numbering.layers)?;
-        if let Some(keeper) = &mut self.keeper {
-            keeper.put(tables, event, window);
+        self.buffer.push(row, &self.numbering.layers)?;
+        if let Some(cache_writer) = &mut self.cache_writer {
+            cache_writer.put(tables, event, window);
         }
         Ok(())
     }
 }
 
-impl Receiver for Stock {
+impl Receiver for RowIngest {
     fn restart(&mut self) {
-        let keeper = self.keeper.take().and_then(Keeper::restarted);
-        *self = Self::new(self.budget.clone(), self.zero, keeper);
+        let cache_writer = self.cache_writer.take().and_then(CacheWriter::restarted);
+        *self = Self::new(self.budget.clone(), self.zero, cache_writer);
     }
 
-    fn take(&mut self, tables: &Tables, batch: &Batch) -> Result<(), LoadError> {
+    fn take(&mut self, tables: &Tables, batch: &Batch) -> Result<(), AnalyzeError> {
         batch.events.iter().try_for_each(|event| self.add(tables, batch, event))
     }
 }
