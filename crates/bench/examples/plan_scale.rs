@@ -7,8 +7,8 @@
 
 use std::time::Instant;
 
-use feedline_bench::{Plan, SampleSizes, Semantics};
-use feedline_loader::{EpochOrder, FileNames, Shuffle};
+use feedline_bench::{Plan, Semantics, sample_sizes};
+use feedline_dataset::{EpochOrder, FileNames, Shuffle};
 use feedline_workload::{BUILT_IN, Source, Workload, compose, presets, resolve};
 
 const RANKS: u32 = 32;
@@ -27,7 +27,7 @@ fn main() {
     let mut bytes = 0u64;
     let mut name_bytes = 0u64;
     if name_files {
-        let mut sizes = SampleSizes::new(&workload.dataset);
+        let mut sizes = sample_sizes(&workload.dataset);
         let mut key = String::new();
         for number in 0..phase.dealing.space.files {
             bytes += sizes.next_dims().iter().product::<u64>();

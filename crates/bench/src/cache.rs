@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use feedline_loader::DataSet;
+use feedline_dataset::DataSet;
 use feedline_store::StoreError;
 use serde::{Deserialize, Serialize};
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
+use feedline_dataset::{DatasetError, Listing};
 use feedline_formats::{Content, Element, FileSpec, Format};
 use feedline_ranks::Team;
 use feedline_store::{Memory, Repeated};
@@ -17,7 +18,6 @@ use feedline_workload::{ReadModel, TimeSpec, Workload};
 use serde_json::{Value, json};
 
 use crate::cache::CachePolicy;
-use crate::discover::Listing;
 use crate::error::BenchError;
 use crate::folder::{Existing, OutputFolder};
 use crate::framework::FrameworkPlan;
@@ -25,9 +25,8 @@ use crate::host;
 use crate::observer::{Level, Silent};
 use crate::plan::{Plan, Semantics};
 use crate::run::Run;
-use crate::sizes::SampleSizes;
 use crate::summary::Summary;
-use crate::support;
+use crate::support::{self, sample_sizes};
 
 /// Bytes of one file in memory, if its samples allow.
 const FILE_BYTES: u64 = 64 << 20;
@@ -430,7 +429,7 @@ impl<'a> Bench<'a> {
 
 /// Bytes of the largest of the samples that are made, at least 1.
 fn largest_sample(workload: &Workload, element: Element) -> u64 {
-    let mut sizes = SampleSizes::new(&workload.dataset);
+    let mut sizes = sample_sizes(&workload.dataset);
     let elements = (0..TEMPLATES).map(|_| sizes.next_dims().iter().product::<u64>()).max();
     (elements.unwrap_or(1) * element.size_bytes()).max(1)
 }
@@ -442,7 +441,7 @@ fn templates(
     element: Element,
 ) -> Result<Repeated, BenchError> {
     let dataset = &workload.dataset;
-    let mut sizes = SampleSizes::new(dataset);
+    let mut sizes = sample_sizes(dataset);
     // A companion must belong to the file that is read, and keys do not tell which one that is.
     let alike = sizes.is_uniform() || !format.companions().is_empty();
     let count = if alike { 1 } else { TEMPLATES };
@@ -452,7 +451,8 @@ fn templates(
     for index in 0..count as u64 {
         let (dims, samples) = (sizes.next_dims(), dataset.num_samples_per_file);
         let file = FileSpec { dims, samples, element, index };
-        let failed = |source| BenchError::Generate { file: format!("{suffix} in memory"), source };
+        let file_name = || format!("{suffix} in memory");
+        let failed = |source| DatasetError::Generate { file: file_name(), source };
         let mut bytes = Vec::new();
         let content = Content::new(u64::from(workload.train.seed), index);
         format.encode(&file, &content, &mut bytes).map_err(failed)?;

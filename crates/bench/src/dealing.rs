@@ -1,8 +1,7 @@
 //! From what the workload says about ranks and batches to how an epoch is dealt.
 
-use feedline_loader::{
-    Dealing, EpochTally, LastBatch, Remainder, SampleSpace, Sharding as Deal, Shuffle,
-};
+use feedline_dataset::{SampleSpace, Shuffle};
+use feedline_loader::{Dealing, EpochTally, LastBatch, Remainder, Sharding as Deal};
 use feedline_workload::{
     DataLoader, Phase, SampleOrder, Sharding, Shuffle as Asked, Workload, WorkloadError,
 };

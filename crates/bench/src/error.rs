@@ -1,12 +1,11 @@
 //! What can stop a run.
 
 use feedline_checkpoint::{CheckpointError, ContainerError, LayoutError};
-use feedline_formats::{EncodeError, OptionError};
+use feedline_dataset::DatasetError;
+use feedline_formats::OptionError;
 use feedline_loader::LoadError;
 use feedline_ranks::Aborted;
 use feedline_store::{RemoteFault, StoreError};
-
-use crate::manifest::MANIFEST_NAME;
 
 /// Why a run did not finish. Every variant names the user's own object.
 #[derive(Debug, thiserror::Error)]
@@ -41,54 +40,6 @@ pub enum BenchError {
         /// The ranks.
         ranks: u64,
     },
-    /// A folder of the data set is not there.
-    #[error("{folder}: no such data folder")]
-    NoDataFolder {
-        /// The folder as the user knows it.
-        folder: String,
-    },
-    /// A file stands where a folder should be.
-    #[error("{folder}: is a file, expected a folder")]
-    NotAFolder {
-        /// The path as the user knows it.
-        folder: String,
-    },
-    /// The data set has fewer files than the workload reads.
-    #[error("{folder}: {found} {format} files found, expected {wanted}")]
-    TooFewFiles {
-        /// The folder as the user knows it.
-        folder: String,
-        /// Files that are there.
-        found: u64,
-        /// Files that the workload reads.
-        wanted: u64,
-        /// Their format.
-        format: &'static str,
-    },
-    /// The data set has sub-folders that the workload does not mention.
-    #[error("{folder}: holds {found} folders and no {format} file, but `{key}` is {configured}")]
-    Subfolders {
-        /// The folder as the user knows it.
-        folder: String,
-        /// Sub-folders that are there.
-        found: u64,
-        /// Files that were looked for.
-        format: &'static str,
-        /// The key that counts them.
-        key: &'static str,
-        /// What it says.
-        configured: u64,
-    },
-    /// The file system has not enough room for the data set.
-    #[error("{folder}: the data set needs at least {needed} bytes, {free} are free")]
-    NoSpace {
-        /// The folder as the user knows it.
-        folder: String,
-        /// Bytes to be written; with files of different size, those of the first ones.
-        needed: u64,
-        /// Bytes that are free.
-        free: u64,
-    },
     /// The workload insists on a calibration, and there is none.
     #[error("`reader.interpreter: calibrated`: this machine has no calibration")]
     NotCalibrated,
@@ -113,68 +64,12 @@ pub enum BenchError {
         /// Bytes that programs can still have.
         available: u64,
     },
-    /// A data file could not be written.
-    #[error("{file}: cannot be generated")]
-    Generate {
-        /// The file as the user knows it.
-        file: String,
-        /// What happened.
-        source: EncodeError,
-    },
-    /// A folder that was named is not there.
-    #[error("{folder}: no such folder")]
-    NoFolder {
-        /// The folder as the user knows it.
-        folder: String,
-    },
-    /// The data set has no manifest.
-    #[error("{folder}: has no {MANIFEST_NAME}")]
-    NoManifest {
-        /// The folder as the user knows it.
-        folder: String,
-    },
-    /// The data set was not made to its end.
-    #[error("{folder}: the data set of workload {workload} is not complete")]
-    ManifestIncomplete {
-        /// The folder as the user knows it.
-        folder: String,
-        /// The workload that it is made for.
-        workload: String,
-    },
-    /// The text of a manifest is wrong.
-    #[error("{file}:{line}:{column}: {what}")]
-    ManifestBroken {
-        /// The manifest as the user knows it.
-        file: String,
-        /// Its line, from 1.
-        line: usize,
-        /// The column, from 1; 0 before the first.
-        column: usize,
-        /// What is wrong there.
-        what: String,
-    },
-    /// Something else has the name of the manifest.
-    #[error("{file}: is not a manifest of Feedline: no `feedline_manifest` in it")]
-    ManifestForeign {
-        /// The file as the user knows it.
-        file: String,
-    },
-    /// The manifest is one of another version of Feedline.
-    #[error("{file}: is a manifest of version {found}, expected {known}")]
-    ManifestVersion {
-        /// The manifest as the user knows it.
-        file: String,
-        /// Its version.
-        found: u64,
-        /// The version that can be read.
-        known: u64,
-    },
     /// The format cannot be laid out as the workload says.
     #[error(transparent)]
     Options(#[from] OptionError),
-    /// The samples do not go into a file of the format.
+    /// The data set cannot be made, found or checked.
     #[error(transparent)]
-    Layout(EncodeError),
+    Dataset(DatasetError),
     /// The store refused something.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -330,23 +225,25 @@ impl From<CheckpointError> for BenchError {
     }
 }
 
+/// What is not about the data set itself is the run's own error.
+impl From<DatasetError> for BenchError {
+    fn from(error: DatasetError) -> Self {
+        match error {
+            DatasetError::Store(error) => Self::Store(error),
+            DatasetError::Output { file, source } => Self::Output { file, source },
+            DatasetError::NoThread { name, source } => Self::NoThread { name, source },
+            DatasetError::OtherBuild { process } => Self::OtherBuild { process },
+            DatasetError::Aborted(aborted) => Self::Aborted(aborted),
+            other => Self::Dataset(other),
+        }
+    }
+}
+
 impl BenchError {
     /// What the user can type next, if there is something.
     pub fn hint(&self, dialect: Dialect) -> Option<String> {
-        let (generate, data) = (dialect.generate(), dialect.data());
         match self {
-            Self::NoDataFolder { .. } | Self::TooFewFiles { found: 0, .. } => {
-                Some(format!("add {generate} to make the data set, or {data} to name its place"))
-            }
-            Self::TooFewFiles { found, .. } => {
-                let fewer = dialect.set("dataset.num_files_train", &found.to_string());
-                Some(format!("add {generate} to make the data set, or {fewer}"))
-            }
-            Self::Subfolders { key, found, .. } => Some(dialect.set(key, &found.to_string())),
-            Self::NoSpace { .. } => {
-                let fewer = dialect.set("dataset.num_files_train", "N");
-                Some(format!("choose another place with {data}, or fewer files with {fewer}"))
-            }
+            Self::Dataset(error) => dataset_hint(error, dialect),
             Self::NotCalibrated => {
                 Some("measure it with `feedline calibrate`, in a few minutes".to_owned())
             }
@@ -379,21 +276,8 @@ impl BenchError {
                 dialect.set("checkpoint.num_checkpoints_write", "N")
             )),
             Self::Checkpoint(error) => checkpoint_hint(error, dialect),
-            Self::NotAFolder { .. } => Some(format!("choose another place with {data}")),
             Self::NoThread { .. } => {
                 Some("start fewer accelerators or reader threads, or raise `ulimit -u`".into())
-            }
-            Self::NoFolder { .. } => Some("name the folder of a data set".into()),
-            Self::NoManifest { folder } => {
-                Some(format!("`feedline run … --data {folder} --generate-only` writes one"))
-            }
-            Self::ManifestIncomplete { folder, .. } => Some(format!(
-                "`feedline run … --data {folder} --generate-only` makes what is missing"
-            )),
-            Self::ManifestBroken { .. }
-            | Self::ManifestForeign { .. }
-            | Self::ManifestVersion { .. } => {
-                Some(format!("remove it and make the data set again with {generate}"))
             }
             Self::NotOnHost { .. } => {
                 Some("all hosts of a job must see the same data folder: name a shared one".into())
@@ -414,12 +298,7 @@ impl BenchError {
             Self::Load(_) | Self::Store(_) if self.remote_fault().is_some() => {
                 self.remote_fault().and_then(|fault| remote_hint(fault, dialect))
             }
-            Self::Load(LoadError::Sample { .. }) => {
-                // It is the user's, and generating would keep a file of the right size.
-                Some(format!(
-                    "name another set with {data}; {generate} makes one in an empty folder"
-                ))
-            }
+            Self::Load(LoadError::Sample(error)) => dataset_hint(error, dialect),
             Self::Load(_) | Self::Store(_) if self.is_direct_refused() => Some(format!(
                 "read through the page cache: {}",
                 dialect.set("reader.odirect", "false")
@@ -454,6 +333,43 @@ impl BenchError {
         };
         std::iter::successors(Some(first), |&cause| cause.source())
             .find_map(|cause| look(cause.downcast_ref()?))
+    }
+}
+
+/// What the user can type if a data set is not what it should be.
+fn dataset_hint(error: &DatasetError, dialect: Dialect) -> Option<String> {
+    let (generate, data) = (dialect.generate(), dialect.data());
+    match error {
+        DatasetError::NoDataFolder { .. } | DatasetError::TooFewFiles { found: 0, .. } => {
+            Some(format!("add {generate} to make the data set, or {data} to name its place"))
+        }
+        DatasetError::TooFewFiles { found, .. } => {
+            let fewer = dialect.set("dataset.num_files_train", &found.to_string());
+            Some(format!("add {generate} to make the data set, or {fewer}"))
+        }
+        DatasetError::Subfolders { key, found, .. } => Some(dialect.set(key, &found.to_string())),
+        DatasetError::NoSpace { .. } => {
+            let fewer = dialect.set("dataset.num_files_train", "N");
+            Some(format!("choose another place with {data}, or fewer files with {fewer}"))
+        }
+        DatasetError::NotAFolder { .. } => Some(format!("choose another place with {data}")),
+        DatasetError::NoFolder { .. } => Some("name the folder of a data set".into()),
+        DatasetError::NoManifest { folder } => {
+            Some(format!("`feedline run … --data {folder} --generate-only` writes one"))
+        }
+        DatasetError::ManifestIncomplete { folder, .. } => {
+            Some(format!("`feedline run … --data {folder} --generate-only` makes what is missing"))
+        }
+        DatasetError::ManifestBroken { .. }
+        | DatasetError::ManifestForeign { .. }
+        | DatasetError::ManifestVersion { .. } => {
+            Some(format!("remove it and make the data set again with {generate}"))
+        }
+        // The file is the user's, and generating would keep a file of the right size.
+        DatasetError::Sample { .. } => {
+            Some(format!("name another set with {data}; {generate} makes one in an empty folder"))
+        }
+        _ => None,
     }
 }
 

@@ -6,13 +6,9 @@
 //! under simulated time in its tests.
 #![forbid(unsafe_code)]
 
-mod legacy_random;
-mod sizes;
-
 mod calibration;
 mod dealing;
 mod framework;
-mod names;
 mod plan;
 mod reading;
 
@@ -20,20 +16,7 @@ mod error;
 mod support;
 mod wire;
 
-mod recipe;
-
-mod manifest;
-mod manifest_reader;
-mod walk;
-
-mod checksum;
-mod discover;
 mod durations;
-mod earlier;
-mod generate;
-mod ledger;
-mod room;
-mod verify;
 
 mod gather;
 mod host;
@@ -77,21 +60,15 @@ pub use calibration::{
 pub use ceiling::{ACCELERATORS_MAX, Bound, Ceiling, Client, FrameworkCeiling, Probe, Rate};
 pub use checkpoint_plan::{CheckpointPlan, Memory};
 pub use dealing::DLIO_MAIN;
-pub use discover::{Discovered, Listing, discover};
 pub use error::{BenchError, Dialect};
 pub use feedline_checkpoint::{Amount, Layout, LayoutError, RankGroup, StateBytes};
 pub use feedline_ranks::{Aborted, Geometry, Team};
 pub use folder::{Existing, OutputFolder};
 pub use framework::{Burnt, Forecast, Found, FrameworkPlan, LeftOut};
-pub use generate::Generated;
 pub use host::Host;
-pub use manifest::MANIFEST_NAME;
 pub use metrics::{BlockTally, Split, Step, StrictTally, Window};
 pub use moment::Moment;
-pub use names::NameRule;
-pub use observer::{
-    Checkpointing, Generating, Level, Observer, Pass, Rates, Silent, Stepping, Verifying,
-};
+pub use observer::{Checkpointing, Level, Observer, Pass, Rates, Silent, Stepping};
 pub use outcome::{
     AskedRange, BlockOutcome, CheckpointOutcome, Direction, EpochOutcome, Outcome, RankOutcome,
     SavingTally, StorageCounts,
@@ -99,7 +76,6 @@ pub use outcome::{
 pub use plan::{PhasePlan, Plan, Semantics};
 pub use reading::{Calls, ReadPlan};
 pub use run::{PreparedRun, Run};
-pub use sizes::SampleSizes;
 pub use specimen::{Replay, Specimen};
 pub use summary::{Series, Strict, Summary};
 pub use summary_file::{
@@ -109,6 +85,6 @@ pub use summary_file::{
     ShardingSummary, Spread, SummaryFile, SummaryFileError, TimeSplit, TransferSummary,
     VerdictSummary,
 };
+pub use support::sample_sizes;
 pub use transfers::{Transfer, Transfers};
 pub use verdict::{Altered, Basis, Cause, PerSample, Report, Setting, Verdict};
-pub use verify::{BadFile, Fault, Strangers, Verification, Verified};

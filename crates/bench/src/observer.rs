@@ -1,59 +1,8 @@
 //! Where a run tells how it goes, while it goes.
 
-use serde::{Deserialize, Serialize};
+use feedline_dataset::{GenerationProgress, VerificationProgress};
 
 use crate::outcome::Direction;
-
-/// How far the data generation is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Generating {
-    /// Files finished.
-    pub files: u64,
-    /// Files in all.
-    pub files_total: u64,
-    /// Bytes of the finished files.
-    pub bytes: u64,
-    /// Bytes in all; an estimate where files are compressed, so there may be more in the end.
-    pub bytes_total: u64,
-    /// Files among the finished ones that were there already.
-    pub kept_files: u64,
-    /// Bytes of those.
-    pub kept_bytes: u64,
-    /// Requests sent over a network.
-    pub requests: u64,
-    /// Those that repeated one which had gone wrong.
-    pub retries: u64,
-}
-
-impl Generating {
-    /// How far all processes of a job are if every one is as far as this one, which was at `begun`
-    /// when they began.
-    pub(crate) fn times(&self, begun: &Generating, processes: u64) -> Generating {
-        let grown = |now: u64, then: u64| then + (now - then).saturating_mul(processes);
-        Generating {
-            files: grown(self.files, begun.files).min(self.files_total),
-            bytes: grown(self.bytes, begun.bytes),
-            kept_files: grown(self.kept_files, begun.kept_files).min(self.files_total),
-            kept_bytes: grown(self.kept_bytes, begun.kept_bytes),
-            ..*self
-        }
-    }
-}
-
-/// How far the check of a data set is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verifying {
-    /// Files checked.
-    pub files: u64,
-    /// Files in all.
-    pub files_total: u64,
-    /// Bytes of the checked files.
-    pub bytes: u64,
-    /// Bytes in all.
-    pub bytes_total: u64,
-    /// Files that are not what they should be.
-    pub bad_files: u64,
-}
 
 /// What the steps of an epoch are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,10 +85,10 @@ pub trait Observer: Send + Sync {
     fn line(&self, _level: Level, _text: &str) {}
 
     /// Data generation went on.
-    fn generating(&self, _progress: Generating) {}
+    fn generating(&self, _progress: GenerationProgress) {}
 
     /// The check of a data set went on.
-    fn verifying(&self, _progress: Verifying) {}
+    fn verifying(&self, _progress: VerificationProgress) {}
 
     /// An epoch's training or evaluation begins (step 0), or a step was made.
     fn stepping(&self, _progress: Stepping) {}

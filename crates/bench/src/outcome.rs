@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
+use feedline_dataset::Generated;
 use feedline_ranks::Geometry;
 use feedline_store::{Capabilities, Meter, Op, OpMeter};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::CachePolicy;
-use crate::generate::Generated;
 use crate::host::Host;
 use crate::metrics::{BlockTally, StrictTally};
 use crate::moment::Moment;

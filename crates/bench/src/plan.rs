@@ -1,6 +1,7 @@
 //! What a run will do: a pure function of the workload and the number of ranks.
 
-use feedline_loader::{Dealing, SampleSpace, Shuffle};
+use feedline_dataset::{NameRule, SampleSpace, Shuffle};
+use feedline_loader::Dealing;
 use feedline_workload::{Sharding, Workload};
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,6 @@ use crate::dealing::{self, DLIO_MAIN};
 use crate::error::BenchError;
 use crate::framework::FrameworkPlan;
 use crate::metrics::{BlockTally, Window};
-use crate::names::NameRule;
 use crate::reading::ReadPlan;
 use crate::support;
 

@@ -1,10 +1,10 @@
 //! From what the workload says about reading to the loader that does it.
 
 use feedline_clock::Clock;
+use feedline_dataset::{DataSet, KeptFor, ReadModel, Reading};
 use feedline_formats::{Libraries, Python, RECORD_BUFFER_BYTES};
 use feedline_loader::{
-    DataSet, Deal, KeptFor, Loader, Preprocess, ReadModel, Reading, Rows, StreamConfig,
-    StreamLoader, TorchConfig, TorchLoader,
+    Deal, Loader, Preprocess, Rows, StreamConfig, StreamLoader, TorchConfig, TorchLoader,
 };
 use feedline_workload::{
     DataLoader, Format, IoEngine, PythonVersion, ReadModel as Model, ReadType, Reader, SampleOrder,

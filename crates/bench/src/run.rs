@@ -8,8 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
-use feedline_formats::{Companion, Element, FileSize, FileSpec, Format, Place};
-use feedline_loader::{DataSet, FileNames};
+use feedline_dataset::{
+    DataSet, DatasetSpec, Discovered, ExistingFiles, FileNames, Generated, GenerationProgress,
+    Generator, Listing, MANIFEST_NAME, NameRule, SampleSizes, discover,
+};
+use feedline_formats::{Companion, FileSize, Format, Place};
 use feedline_ranks::{Member, Team};
 use feedline_store::{Kind, Store};
 use feedline_workload::{Shuffle, Workload};
@@ -17,25 +20,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::CachePolicy;
 use crate::checkpoint_phase::CheckpointPhase;
-use crate::discover::{Discovered, Listing, discover};
-use crate::earlier::Earlier;
 use crate::error::BenchError;
 use crate::folder::OutputFolder;
 use crate::gather::{self, Gathered};
-use crate::generate::{Generated, Generator};
 use crate::host::Host;
 use crate::journal::Journal;
-use crate::manifest::MANIFEST_NAME;
 use crate::moment::Moment;
-use crate::names::NameRule;
 use crate::observer::{Level, Observer};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::Plan;
 use crate::rank_threads::{on_ranks, step_log};
-use crate::recipe::{self, Recipe};
 use crate::save_job::{SaveJob, with_saver};
 use crate::settled::Settled;
-use crate::sizes::SampleSizes;
 use crate::spans;
 use crate::support;
 use crate::train::{Job, Trainer};
@@ -81,12 +77,11 @@ pub struct Run {
 /// A run that has passed every check; nothing has been written yet.
 pub struct PreparedRun {
     run: Run,
-    format: Arc<dyn Format>,
-    element: Element,
+    spec: DatasetSpec,
     /// The files to read, if they are there already.
     found: Option<Found>,
     /// What there is of the files to make.
-    earlier: Earlier,
+    existing: ExistingFiles,
     /// What is known of the checkpoints, if there are to be any.
     saves: Option<Settled>,
 }
@@ -106,23 +101,23 @@ impl Run {
     /// After an error, here or later, the caller tells the other processes ([`Team::abort`]).
     pub fn prepare(self) -> Result<PreparedRun, BenchError> {
         let format = support::format(&self.workload, self.plan.semantics)?;
-        let element = support::element(&self.workload)?;
+        let spec = support::dataset_spec(&self.workload, &self.plan, format)?;
         self.check_memory()?;
-        let earlier = Earlier::Unknown;
-        let mut prepared =
-            PreparedRun { run: self, format, element, found: None, earlier, saves: None };
+        let existing = ExistingFiles::Unknown;
+        let mut prepared = PreparedRun { run: self, spec, found: None, existing, saves: None };
         let workflow = &prepared.run.workload.workflow;
         if workflow.checkpoint {
             prepared.saves = Some(Settled::new(&prepared.run)?);
         }
         if workflow.generate_data {
-            let generator = prepared.generator();
+            let quiet = |_| ();
+            let generator = prepared.generator(&quiet);
             generator.check_layout()?;
             generator.check_folder()?;
-            prepared.earlier = wire::decide(&prepared.run.team, || {
-                let earlier = generator.look_back()?;
-                generator.check_room(&earlier)?;
-                Ok(earlier)
+            prepared.existing = wire::decide(&prepared.run.team, || {
+                let existing = generator.look_back()?;
+                generator.check_room(&existing)?;
+                Ok(existing)
             })?;
         } else if workflow.train {
             prepared.found = Some(prepared.run.find()?);
@@ -243,7 +238,10 @@ impl PreparedRun {
         if self.run.workload.workflow.generate_data {
             journal.output("Starting data generation");
             let span = spans::GENERATE.begin();
-            let made = self.generator().run(&self.earlier)?;
+            let observer = &*self.run.observer;
+            let made = self.generator(&|done| observer.generating(done)).run(&self.existing);
+            observer.phase_ends();
+            let made = made?;
             span.end();
             journal.output(&format!("Generation done: {} files, {} bytes", made.files, made.bytes));
             if made.kept_files > 0 {
@@ -283,10 +281,8 @@ impl PreparedRun {
 
     /// A remark if the first file is not as large as the workload says it is.
     fn size_notice(&self, names: &dyn FileNames) -> Result<Option<String>, BenchError> {
-        let dims = SampleSizes::new(&self.run.workload.dataset).next_dims();
-        let samples = self.run.plan.samples_per_file;
-        let spec = FileSpec { dims, samples, element: self.element, index: 0 };
-        let FileSize::Exact(expected) = self.format.size(&spec) else { return Ok(None) };
+        let file = self.spec.file(0, SampleSizes::new(&self.spec.shape).next_dims());
+        let FileSize::Exact(expected) = self.spec.format.size(&file) else { return Ok(None) };
         let mut key = String::new();
         names.write_key(0, &mut key);
         let Some(size) = self.run.data.size(&key)? else { return Ok(None) };
@@ -300,21 +296,15 @@ impl PreparedRun {
         }))
     }
 
-    fn generator(&self) -> Generator<'_> {
-        let Run { workload, plan, .. } = &self.run;
+    fn generator<'a>(&'a self, progress: &'a (dyn Fn(GenerationProgress) + Sync)) -> Generator<'a> {
         Generator {
             team: &self.run.team,
-            workload: &self.run.name,
-            recipe: Recipe::new(workload, plan, self.element, support::options(workload)),
             clock: &self.run.clock,
             store: &*self.run.data,
-            plan,
-            dataset: &workload.dataset,
-            format: &*self.format,
-            element: self.element,
-            seed: recipe::seed(workload),
+            spec: &self.spec,
+            workload: &self.run.name,
             stop: &self.run.stop,
-            observer: &*self.run.observer,
+            progress,
         }
     }
 }
@@ -386,8 +376,7 @@ impl Run {
         let data_set = |found: &Discovered, rule: &NameRule| {
             let (store, stop) = (Arc::clone(&self.data), Arc::clone(&self.stop));
             let (names, reading) = (found.names(rule), self.plan.reading.reading);
-            let (cost, look) = (self.plan.framework.cost().cloned(), None);
-            DataSet { store, names, format: Arc::clone(&format), reading, cost, stop, look }
+            DataSet { store, names, format: Arc::clone(&format), reading, stop, look: None }
         };
         let mut train_data = data_set(&found.train, &self.plan.train_files);
         train_data.look = Some(Arc::default());

@@ -1,7 +1,7 @@
 //! What a run tells a trace. The names are those by which analyzers of DLIO's traces know them; what the
 //! loader tells is in the loader.
 
-use feedline_loader::ReadModel;
+use feedline_dataset::ReadModel;
 use feedline_recorder::{Site, Span, Tags};
 
 /// All that a rank does.

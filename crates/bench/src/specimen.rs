@@ -5,16 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use feedline_clock::Clock;
-use feedline_loader::{
-    DataSet, Deal, Dealing, EpochOrder, EpochShare, FileNames as _, LastBatch, Remainder,
-    SampleSpace, Sharding, Shuffle, TorchConfig,
-};
+use feedline_dataset::{DataSet, EpochOrder, FileNames as _, Listing, SampleSpace, Shuffle};
+use feedline_loader::{Deal, Dealing, EpochShare, LastBatch, Remainder, Sharding, TorchConfig};
 use feedline_ranks::Team;
 use feedline_store::{Memory, Mode, Posix, Store};
 use feedline_workload::{DataLoader, Format, IoEngine, Workload};
 
 use crate::cache::CachePolicy;
-use crate::discover::Listing;
 use crate::error::BenchError;
 use crate::folder::{Existing, OutputFolder};
 use crate::observer::{Level, Silent};
@@ -126,7 +123,6 @@ impl Specimen {
             names: Arc::new(self.plan.train_files.clone()),
             format: support::read_format(&self.workload, &self.plan.reading)?,
             reading,
-            cost: None,
             stop: Arc::clone(stop),
             look: None,
         };

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use feedline_dataset::{DatasetSpec, SampleShape, SampleSizes};
 use feedline_formats::{Compression as Packing, Element, Format, Options};
-use feedline_workload::{DataLoader, Format as FormatName, Sharding, StorageType, Workload};
+use feedline_workload::{
+    DataLoader, Dataset, Format as FormatName, Sharding, StorageType, Workload,
+};
 
 use crate::error::BenchError;
-use crate::plan::Semantics;
+use crate::plan::{Plan, Semantics};
 use crate::reading::ReadPlan;
 
 /// The element type of the samples.
@@ -67,6 +70,37 @@ pub(crate) fn format(
     }
 }
 
+/// The data set that the workload describes, in the format that [`format`] gave.
+pub(crate) fn dataset_spec(
+    workload: &Workload,
+    plan: &Plan,
+    format: Arc<dyn Format>,
+) -> Result<DatasetSpec, BenchError> {
+    Ok(DatasetSpec {
+        train: plan.train_files.clone(),
+        eval: plan.eval_files.clone(),
+        samples_per_file: plan.samples_per_file,
+        shape: sample_shape(&workload.dataset),
+        element: element(workload)?,
+        format,
+        options: options(workload),
+        seed: u64::from(workload.train.seed),
+    })
+}
+
+/// The sizes of the samples that `dataset` describes, file by file.
+pub fn sample_sizes(dataset: &Dataset) -> SampleSizes {
+    SampleSizes::new(&sample_shape(dataset))
+}
+
+fn sample_shape(dataset: &Dataset) -> SampleShape {
+    SampleShape {
+        dims: dataset.record_dims.clone(),
+        length_bytes: dataset.record_length_bytes,
+        length_bytes_stdev: dataset.record_length_bytes_stdev,
+    }
+}
+
 /// The format as the run reads it: with the framework's calls, if those are played.
 pub(crate) fn read_format(
     workload: &Workload,
@@ -104,7 +138,7 @@ fn known_format(workload: &Workload) -> Result<Box<dyn Format>, BenchError> {
 }
 
 /// What the workload says about the layout of its files.
-pub(crate) fn options(workload: &Workload) -> Options {
+fn options(workload: &Workload) -> Options {
     let dataset = &workload.dataset;
     let packing = Packing::parse(dataset.compression.as_str());
     Options {

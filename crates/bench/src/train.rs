@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
-use feedline_loader::{
-    Batches, CacheLook, DataSet, Delivered, EpochOrder, EpochShare, LoadError, Loader, Preprocess,
-};
+use feedline_dataset::{CacheLook, DataSet, EpochOrder};
+use feedline_loader::{Batches, Delivered, EpochShare, LoadError, Loader, Preprocess};
 use feedline_ranks::Ranks;
 use feedline_recorder::Span;
 use feedline_workload::{TimeSpec, Workload};
@@ -161,12 +160,16 @@ impl<'a> Trainer<'a> {
     fn loader(&self, plan: LoaderPlan, data: &DataSet) -> Loader {
         let rank = u64::from(self.ranks.rank());
         let time = preprocess_time(self.job);
-        plan.build(self.job.clock, data, |worker| {
+        let loader = plan.build(self.job.clock, data, |worker| {
             let stream = PREPROCESS_STREAM + (rank << 16) + u64::from(worker);
             let mut pauses = Durations::new(&time, self.job.seed, stream);
             let work: Preprocess = Box::new(move || pauses.next_ns());
             (time != TimeSpec::default()).then_some(work)
-        })
+        });
+        match self.job.plan.framework.cost() {
+            Some(cost) => loader.with_cost(cost),
+            None => loader,
+        }
     }
 
     fn epoch(

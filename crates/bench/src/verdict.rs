@@ -1,6 +1,6 @@
 //! The answer in one line: were the accelerators fed, and if not, who starved them.
 
-use feedline_loader::KeptFor;
+use feedline_dataset::KeptFor;
 use feedline_store::Op;
 use feedline_workload::Workload;
 use serde::{Deserialize, Serialize};

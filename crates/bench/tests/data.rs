@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
-    BenchError, CachePolicy, Existing, Level, Listing, NameRule, OutputFolder, Plan, Report, Run,
-    Semantics, Silent, Summary, Team, discover, results,
+    BenchError, CachePolicy, Existing, Level, OutputFolder, Plan, Report, Run, Semantics, Silent,
+    Summary, Team, results,
 };
 use feedline_clock::Clock;
+use feedline_dataset::{Listing, NameRule, discover};
 use feedline_store::{Durability, Entry, Failing, Memory, Op, Store, StoreError, Upload, Wrapper};
 use feedline_workload::{DataLoader, Format, Framework, Workload};
 

@@ -1,7 +1,8 @@
 //! How workloads deal epochs to ranks: steps, reads, samples read twice, samples left out.
 
 use feedline_bench::{PhasePlan, Plan, Semantics};
-use feedline_loader::{EpochTally, Shuffle as Order};
+use feedline_dataset::Shuffle as Order;
+use feedline_loader::EpochTally;
 use feedline_workload::{
     DataLoader, Format, Framework, Sharding, Shuffle, Workload, WorkloadError,
 };

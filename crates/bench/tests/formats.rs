@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use feedline_bench::{
-    CachePolicy, Existing, Level, Listing, Outcome, OutputFolder, Plan, Run, Semantics, Silent,
-    Split, Summary, Team,
+    CachePolicy, Existing, Level, Outcome, OutputFolder, Plan, Run, Semantics, Silent, Split,
+    Summary, Team,
 };
 use feedline_clock::Clock;
+use feedline_dataset::Listing;
 use feedline_store::{Memory, Op};
 use feedline_workload::{
     Compression, DataLoader, Format, Framework, Hdf5, ReadModel, ReadType, Shuffle, TimeSpec,

@@ -4,10 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
-    BenchError, CachePolicy, Existing, Level, Listing, Outcome, OutputFolder, Plan, Run, Semantics,
-    Silent, Summary, Team,
+    BenchError, CachePolicy, Existing, Level, Outcome, OutputFolder, Plan, Run, Semantics, Silent,
+    Summary, Team,
 };
 use feedline_clock::Clock;
+use feedline_dataset::Listing;
 use feedline_ranks::rehearse;
 use feedline_store::{Failing, Memory, Op, Store};
 use feedline_workload::{DataLoader, Format, Framework, Shuffle, TimeSpec, Workload};

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use feedline_bench::{Found, FrameworkPlan, Machine, NameRule, Plan, discover};
+use feedline_bench::{Found, FrameworkPlan, Machine, Plan};
+use feedline_dataset::{NameRule, discover};
 use feedline_store::Store;
 use feedline_workload::{Composed, Location, RunPaths, Sharding, Workload, resolve};
 

@@ -6,10 +6,11 @@ use std::sync::atomic::AtomicBool;
 
 use feedline_bench::results::{self, LogSettings};
 use feedline_bench::{
-    BenchError, Existing, Level, Listing, Observer, Outcome, OutputFolder, Report, Run, Silent,
-    Summary, SummaryFile, Team,
+    BenchError, Existing, Level, Observer, Outcome, OutputFolder, Report, Run, Silent, Summary,
+    SummaryFile, Team,
 };
 use feedline_clock::Clock;
+use feedline_dataset::Listing;
 use feedline_ranks::Link;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,8 @@ use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use feedline_bench::{Generating, Level, Observer, Pass, Stepping, Verifying};
+use feedline_bench::{Level, Observer, Pass, Stepping};
+use feedline_dataset::{GenerationProgress, VerificationProgress};
 use feedline_report::units;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -80,9 +81,16 @@ impl Observer for Progress {
         }
     }
 
-    fn generating(&self, progress: Generating) {
-        let Generating { files, files_total, bytes, bytes_total, kept_files, kept_bytes, .. } =
-            progress;
+    fn generating(&self, progress: GenerationProgress) {
+        let GenerationProgress {
+            files,
+            files_total,
+            bytes,
+            bytes_total,
+            kept_files,
+            kept_bytes,
+            ..
+        } = progress;
         self.show(bytes, bytes_total, |elapsed| {
             let seconds = elapsed.as_secs_f64();
             let kept = match kept_files {
@@ -106,8 +114,8 @@ impl Observer for Progress {
         });
     }
 
-    fn verifying(&self, progress: Verifying) {
-        let Verifying { files, files_total, bytes, bytes_total, bad_files } = progress;
+    fn verifying(&self, progress: VerificationProgress) {
+        let VerificationProgress { files, files_total, bytes, bytes_total, bad_files } = progress;
         self.show(bytes, bytes_total, |elapsed| {
             let seconds = elapsed.as_secs_f64();
             let so_far = format!(

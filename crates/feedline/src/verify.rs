@@ -4,8 +4,9 @@ use std::io::{self, Write as _};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-use feedline_bench::{BadFile, Fault, Verification, Verified};
+use feedline_bench::{BenchError, Observer as _};
 use feedline_clock::Clock;
+use feedline_dataset::{BadFile, Fault, Verification, Verified};
 use feedline_report::units;
 use serde_json::{Value, json};
 
@@ -29,11 +30,13 @@ pub(crate) fn main(args: &VerifyArgs) -> anyhow::Result<u8> {
         data: &*feedline_engine::connect(&args.folder, &stop)?,
         threads: args.threads.map_or_else(cores, usize::from),
         stop: &stop,
-        observer: &progress,
+        progress: &|done| progress.verifying(done),
     };
     let out = Mutex::new(Output { as_json: args.json, begun: false, failure: None });
     let locked = || out.lock().unwrap_or_else(PoisonError::into_inner);
-    let verified = verification.run(&|bad| progress.beside(|| locked().bad_file(bad)))?;
+    let verified = verification.run(&|bad| progress.beside(|| locked().bad_file(bad)));
+    progress.phase_ends();
+    let verified = verified.map_err(BenchError::from)?;
     let interrupted = stop.load(Ordering::Relaxed) && verified.checked_files < verified.files;
     let mut out = locked();
     out.end(&args.folder, &verified, interrupted);

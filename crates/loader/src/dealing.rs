@@ -1,10 +1,11 @@
 //! Which places of an epoch each rank reads, and how they make batches.
 //!
 //! Pure arithmetic in constant memory: a place is a number below that of all samples, an
-//! [`EpochOrder`](crate::EpochOrder) says which sample stands there.
+//! [`EpochOrder`](feedline_dataset::EpochOrder) says which sample stands there.
+
+use feedline_dataset::{SampleId, SampleSpace};
 
 use crate::turns::Turns;
-use crate::{SampleId, SampleSpace};
 
 /// How the places of an epoch are dealt to ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

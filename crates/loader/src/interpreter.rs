@@ -8,7 +8,6 @@ use feedline_recorder::Site;
 use feedline_store::Progress;
 
 use crate::cost::{FrameworkCost, Gauge, Held, Often};
-use crate::data_set::DataSet;
 use crate::spans::{HAND_OVER, INTERPRETER, START, Turn};
 
 /// Where a reader stands.
@@ -34,16 +33,26 @@ pub(crate) struct Interpreter {
 }
 
 impl Interpreter {
-    pub(crate) fn new(clock: &Clock, data: &DataSet, role: Role, progress: Arc<Progress>) -> Self {
+    pub(crate) fn new(
+        clock: &Clock,
+        stop: &Arc<AtomicBool>,
+        role: Role,
+        progress: Arc<Progress>,
+    ) -> Self {
         Self {
             clock: clock.clone(),
-            cost: data.cost.clone(),
+            cost: None,
             role,
-            stop: Arc::clone(&data.stop),
+            stop: Arc::clone(stop),
             progress,
             gauge: Arc::default(),
             is_starting: false,
         }
+    }
+
+    /// Burns `cost` from now on.
+    pub(crate) fn set_cost(&mut self, cost: &Arc<FrameworkCost>) {
+        self.cost = Some(Arc::clone(cost));
     }
 
     /// Counts the memory of batches in `gauge`.
@@ -128,9 +137,14 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(clock: &Clock, data: &DataSet) -> Self {
-        let (cost, stop) = (data.cost.clone(), Arc::clone(&data.stop));
-        Self { clock: clock.clone(), cost, stop, held: None, has_started: false }
+    pub(crate) fn new(clock: &Clock, stop: &Arc<AtomicBool>) -> Self {
+        let (clock, stop) = (clock.clone(), Arc::clone(stop));
+        Self { clock, cost: None, stop, held: None, has_started: false }
+    }
+
+    /// Burns `cost` from now on.
+    pub(crate) fn set_cost(&mut self, cost: &Arc<FrameworkCost>) {
+        self.cost = Some(Arc::clone(cost));
     }
 
     /// An epoch begins: whether its workers must be started, when the consumer first asks.

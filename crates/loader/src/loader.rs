@@ -1,9 +1,12 @@
 //! Any of the emulated loaders.
 
+use std::sync::Arc;
+
 use feedline_store::Meter;
 
 use crate::batch::{Batches, Delivered, Wait};
-use crate::data_set::LoadError;
+use crate::cost::FrameworkCost;
+use crate::error::LoadError;
 use crate::share::EpochShare;
 use crate::{StreamLoader, TorchLoader};
 
@@ -18,6 +21,15 @@ pub enum Loader {
 }
 
 impl Loader {
+    /// Burns what the framework costs, too.
+    pub fn with_cost(self, cost: &Arc<FrameworkCost>) -> Self {
+        match self {
+            Self::Torch(loader) => Self::Torch(loader.with_cost(cost)),
+            Self::Stream(loader) => Self::Stream(loader.with_cost(cost)),
+            Self::Nothing => Self::Nothing,
+        }
+    }
+
     /// Starts an epoch, hands its batches to `consume`, and stops the readers when that returns.
     pub fn epoch<R>(
         &mut self,

@@ -4,12 +4,12 @@
 
 use std::collections::VecDeque;
 
+use feedline_dataset::ShuffleBuffer;
 use feedline_recorder::Tags;
 use feedline_store::Spent;
 
 use crate::LoadError;
 use crate::batch::{Delivered, Wait};
-use crate::shuffle_buffer::ShuffleBuffer;
 use crate::spans::{BATCH, number};
 
 /// Limits and sizes of a pipeline.

@@ -1,6 +1,8 @@
 //! The part of an epoch that one rank reads.
 
-use crate::{Dealing, EpochOrder, SampleId};
+use feedline_dataset::{EpochOrder, SampleId};
+
+use crate::Dealing;
 
 /// The part of an epoch that one rank reads.
 #[derive(Clone, Copy, Debug)]

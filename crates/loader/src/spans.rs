@@ -1,8 +1,7 @@
 //! What loaders tell a trace. The names are those by which analyzers of DLIO's traces know them.
 
+use feedline_dataset::SampleId;
 use feedline_recorder::{Site, Span, Tags};
-
-use crate::SampleId;
 
 /// A reader's work on a batch. Where batches are put together from samples in a row it is a moment: when
 /// the last of them was there, on the thread that brought it.

@@ -11,19 +11,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use feedline_clock::{Clock, Monitor};
+use feedline_dataset::{DataSet, SampleId, ShuffleBuffer};
 use feedline_store::{Meter, Spent};
 
+use crate::Sharding;
 use crate::batch::{Batches, Delivered};
-use crate::data_set::{DataSet, LoadError, Preprocess};
+use crate::cost::FrameworkCost;
+use crate::error::LoadError;
 use crate::interpreter::{Receiver, Role};
 use crate::pipeline::{Limits, Pipeline, Wake};
 use crate::share::EpochShare;
-use crate::shuffle_buffer::ShuffleBuffer;
 use crate::spans::{PREPROCESS, Turn};
 use crate::turns::Turns;
 use crate::watched::Watched;
-use crate::worker::{self, Worker};
-use crate::{SampleId, Sharding};
+use crate::worker::{self, Preprocess, Worker};
 
 /// Small samples are handed over together, until they have so many bytes or took so long.
 const HAND_OVER_BYTES: u64 = 64 << 10;
@@ -93,8 +94,15 @@ impl StreamLoader {
             true => Vec::new(),
             false => (0..config.parsers).map_while(preprocess).collect(),
         };
-        let (receiver, stop) = (Receiver::new(clock, &data), Arc::clone(&data.stop));
+        let (receiver, stop) = (Receiver::new(clock, &data.stop), Arc::clone(&data.stop));
         Self { config, clock: clock.clone(), readers, parsers, stop, receiver }
+    }
+
+    /// Burns what the framework costs, too.
+    pub fn with_cost(mut self, cost: &Arc<FrameworkCost>) -> Self {
+        self.readers.iter_mut().for_each(|worker| worker.set_cost(cost));
+        self.receiver.set_cost(cost);
+        self
     }
 
     /// Starts an epoch, hands its batches to `consume`, and stops the readers when that returns.

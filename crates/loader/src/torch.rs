@@ -14,18 +14,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use feedline_clock::{Clock, Monitor};
+use feedline_dataset::{DataSet, SampleId, ShuffleBuffer};
 use feedline_store::{Meter, Spent};
 
+use crate::Sharding;
 use crate::batch::{Batches, Delivered, Wait};
-use crate::cost::Gauge;
-use crate::data_set::{DataSet, LoadError, Preprocess};
+use crate::cost::{FrameworkCost, Gauge};
+use crate::error::LoadError;
 use crate::interpreter::{Receiver, Role};
 use crate::share::EpochShare;
-use crate::shuffle_buffer::ShuffleBuffer;
 use crate::spans::Turn;
 use crate::watched::Watched;
-use crate::worker::{self, Batch, Worker};
-use crate::{SampleId, Sharding};
+use crate::worker::{self, Batch, Preprocess, Worker};
 
 /// Batches that PyTorch lets a worker prefetch when the workload does not say.
 const DEFAULT_PREFETCH_FACTOR: u64 = 2;
@@ -105,8 +105,15 @@ impl TorchLoader {
             .map(|number| Worker::new(clock, data.clone(), role, preprocess(number)))
             .collect();
         workers.iter_mut().for_each(|worker| worker.gauge_with(&gauge));
-        let receiver = Receiver::new(clock, data);
+        let receiver = Receiver::new(clock, &data.stop);
         Self { config, clock: clock.clone(), workers, receiver, gauge }
+    }
+
+    /// Burns what the framework costs, too.
+    pub fn with_cost(mut self, cost: &Arc<FrameworkCost>) -> Self {
+        self.workers.iter_mut().for_each(|worker| worker.set_cost(cost));
+        self.receiver.set_cost(cost);
+        self
     }
 
     /// Starts an epoch, hands its batches to `consume`, and stops the workers when that returns.

@@ -2,28 +2,20 @@
 //! their bytes many at a time.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
-use feedline_formats::{Piece, Scratch};
-use feedline_store::{
-    AlignedBuf, BLOCK_BYTES, DIRECT_READ_BYTES, Meter, Metered, Progress, Spent, Store,
-};
+use feedline_dataset::{DataSet, SampleId, SampleReader};
+use feedline_store::{Meter, Progress, Spent};
 
-use crate::SampleId;
 use crate::batch::{Delivered, Wait};
-use crate::cost::{Gauge, Held};
-use crate::data_set::{DataSet, KeptFor, LoadError, Preprocess, ReadModel};
-use crate::deep::Deep;
-use crate::handles::Handles;
+use crate::cost::{FrameworkCost, Gauge, Held};
+use crate::error::LoadError;
 use crate::interpreter::{Interpreter, Role};
 use crate::spans::{PREPROCESS, Turn};
 
-/// Room for one piece of a sample, or for what a format must see at once to find it.
-const SCRATCH_BYTES: usize = DIRECT_READ_BYTES;
-
-/// Room beside a piece for what is left of its first and last blocks, twice.
-const SPARE_BYTES: usize = 4 * BLOCK_BYTES;
+/// Gives the nanoseconds that preprocessing the next sample takes.
+pub type Preprocess = Box<dyn FnMut() -> u64 + Send>;
 
 /// A batch that was read, and what that took.
 #[derive(Debug)]
@@ -46,16 +38,11 @@ impl Batch {
 
 pub(crate) struct Worker {
     clock: Clock,
-    data: DataSet,
+    reader: SampleReader,
+    stop: Arc<AtomicBool>,
     preprocess: Preprocess,
-    store: Metered<Arc<dyn Store>>,
     progress: Arc<Progress>,
-    meter: Meter,
     interpreter: Interpreter,
-    handles: Handles,
-    deep: Option<Deep>,
-    scratch: Scratch,
-    key: String,
     /// Bytes of each sample of the last batch; a deep reader knows only their sum.
     sizes: Vec<u64>,
 }
@@ -63,43 +50,29 @@ pub(crate) struct Worker {
 /// What all of them asked of the store so far.
 pub(crate) fn meter_of(workers: &mut [Worker]) -> Meter {
     let mut total = Meter::default();
-    workers.iter_mut().for_each(|worker| total.merge(worker.meter()));
+    workers.iter_mut().for_each(|worker| total.merge(worker.reader.meter()));
     total
 }
 
 impl Worker {
     pub(crate) fn new(clock: &Clock, data: DataSet, role: Role, preprocess: Preprocess) -> Self {
-        let store = Metered::new(Arc::clone(&data.store), clock.clone());
-        let piece = data.store.read_bytes();
-        let deep = match data.reading.model {
-            ReadModel::Framework | ReadModel::Native => None,
-            ReadModel::Deep { depth } => Some(Deep::new(depth, &store)),
-        };
+        let stop = Arc::clone(&data.stop);
+        let reader = SampleReader::new(clock, data);
+        let progress = reader.progress();
         Self {
             clock: clock.clone(),
             preprocess,
-            progress: store.progress(),
-            interpreter: Interpreter::new(clock, &data, role, store.progress()),
-            store,
-            meter: Meter::default(),
-            handles: Handles::new(&data),
-            deep,
-            scratch: Scratch::with_memory(SCRATCH_BYTES.max(piece) + SPARE_BYTES, |len| {
-                Piece::of(AlignedBuf::new(len))
-            }),
-            key: String::new(),
+            interpreter: Interpreter::new(clock, &stop, role, Arc::clone(&progress)),
+            progress,
+            reader,
+            stop,
             sizes: Vec::new(),
-            data,
         }
     }
 
-    /// What this worker asked of the store so far.
-    fn meter(&mut self) -> &Meter {
-        self.meter.merge(&self.store.take());
-        if let Some(deep) = &mut self.deep {
-            self.meter.merge(&deep.take_meter());
-        }
-        &self.meter
+    /// Burns what the framework costs, too.
+    pub(crate) fn set_cost(&mut self, cost: &Arc<FrameworkCost>) {
+        self.interpreter.set_cost(cost);
     }
 
     /// Counts the memory of its batches in `gauge`.
@@ -120,12 +93,9 @@ impl Worker {
         Arc::clone(&self.progress)
     }
 
-    /// Closes what is kept for an epoch only. Before the next one: maps that are still there would
-    /// hold pages in memory that are to be dropped.
+    /// Closes what is kept for an epoch only.
     pub(crate) fn end_epoch(&mut self) {
-        if self.data.reading.kept_for == KeptFor::Epoch {
-            self.handles.clear();
-        }
+        self.reader.end_epoch();
     }
 
     /// Reads a batch of `count` samples.
@@ -162,7 +132,7 @@ impl Worker {
     ) -> Result<Batch, LoadError> {
         self.progress.begin_batch(self.clock.now());
         self.interpreter.begin(turn);
-        let read = match self.deep.is_some() {
+        let read = match self.reader.is_deep() {
             true => self.move_bytes(turn, samples),
             false => self.read_samples(turn, samples),
         };
@@ -191,16 +161,7 @@ impl Worker {
         for sample in samples {
             self.check_stop()?;
             let mut item = turn.item(sample);
-            self.name(sample);
-            let file = (sample.file, self.key.as_str());
-            let read = self.handles.read(&self.store, file, sample.index, &mut self.scratch);
-            let size = match read {
-                Ok(read) => read.bytes,
-                Err(source) => {
-                    let file = self.data.store.locate(&self.key);
-                    return Err(LoadError::Sample { file, index: sample.index, source });
-                }
-            };
+            let size = self.reader.read(sample)?.bytes;
             self.interpreter.sample(turn, size);
             self.pause(turn);
             item.tags.size = Some(size);
@@ -216,14 +177,15 @@ impl Worker {
         turn: Turn,
         samples: impl Iterator<Item = SampleId>,
     ) -> Result<u64, LoadError> {
-        let mut deep = self.deep.take().expect("only a deep reader moves bytes");
-        let located = self.locate(&mut deep, turn, samples);
-        let moved = located.and_then(|count| {
-            let bytes = deep.read(&self.clock, &self.data.store, &self.progress);
-            Ok((count, bytes.map_err(|source| LoadError::Bytes { batch: turn.batch, source })?))
-        });
-        self.deep = Some(deep);
-        let (count, bytes) = moved?;
+        let mut count = 0;
+        for sample in samples {
+            self.check_stop()?;
+            let _item = turn.item(sample);
+            self.reader.locate(sample)?;
+            count += 1;
+        }
+        let moved = self.reader.read_located();
+        let bytes = moved.map_err(|source| LoadError::Bytes { batch: turn.batch, source })?;
         for _ in 0..count {
             self.check_stop()?;
             self.pause(turn);
@@ -231,39 +193,8 @@ impl Worker {
         Ok(bytes)
     }
 
-    fn locate(
-        &mut self,
-        deep: &mut Deep,
-        turn: Turn,
-        samples: impl Iterator<Item = SampleId>,
-    ) -> Result<u64, LoadError> {
-        let mut count = 0;
-        deep.clear();
-        for sample in samples {
-            self.check_stop()?;
-            let _item = turn.item(sample);
-            self.name(sample);
-            let file = (sample.file, self.key.as_str());
-            let stretches = deep.stretches();
-            let found =
-                self.handles.locate(&self.store, file, sample.index, &mut self.scratch, stretches);
-            if let Err(source) = found {
-                let file = self.data.store.locate(&self.key);
-                return Err(LoadError::Sample { file, index: sample.index, source });
-            }
-            deep.add(&self.key);
-            count += 1;
-        }
-        Ok(count)
-    }
-
-    fn name(&mut self, sample: SampleId) {
-        self.key.clear();
-        self.data.names.write_key(sample.file, &mut self.key);
-    }
-
     fn check_stop(&self) -> Result<(), LoadError> {
-        match self.data.stop.load(Ordering::Relaxed) {
+        match self.stop.load(Ordering::Relaxed) {
             true => Err(LoadError::Stopped),
             false => Ok(()),
         }
@@ -274,7 +205,7 @@ impl Worker {
         if pause_ns > 0 {
             let mut span = PREPROCESS.begin();
             span.tag(turn.tags());
-            self.clock.sleep_unless(pause_ns, &self.data.stop);
+            self.clock.sleep_unless(pause_ns, &self.stop);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The first line of the last screen: the verdict.
 
-use feedline_bench::{Cause, Generated, Transfers, Verdict};
+use feedline_bench::{Cause, Transfers, Verdict};
+use feedline_dataset::Generated;
 
 use crate::shown::Shown;
 use crate::style::{Ink, Style};

@@ -1,9 +1,9 @@
 //! What a run would do, for `--dry-run`.
 
 use feedline_bench::{
-    CheckpointPlan, DLIO_MAIN, FrameworkPlan, NameRule, PhasePlan, Plan, ReadPlan, SampleSizes,
-    Semantics,
+    CheckpointPlan, DLIO_MAIN, FrameworkPlan, PhasePlan, Plan, ReadPlan, Semantics, sample_sizes,
 };
+use feedline_dataset::NameRule;
 use feedline_workload::{Format, IoEngine, ReadType, SaveMode, Workload};
 
 use crate::samples;
@@ -65,7 +65,7 @@ impl SetSizes {
         let dataset = &workload.dataset;
         let element_bytes = dataset.record_element_size_bytes() as f64;
         let per_file = dataset.num_samples_per_file;
-        let mut sizes = SampleSizes::new(dataset);
+        let mut sizes = sample_sizes(dataset);
         let mut next_bytes = || {
             let elements: f64 = sizes.next_dims().iter().map(|dim| *dim as f64).product();
             elements * element_bytes * per_file as f64

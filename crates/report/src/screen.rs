@@ -4,9 +4,10 @@
 //! warnings, which are all in `summary.json`.
 
 use feedline_bench::{
-    DLIO_MAIN, FrameworkPlan, MANIFEST_NAME, Outcome, Report, Semantics, Series, Summary, Transfer,
-    Transfers, Verdict,
+    DLIO_MAIN, FrameworkPlan, Outcome, Report, Semantics, Series, Summary, Transfer, Transfers,
+    Verdict,
 };
+use feedline_dataset::MANIFEST_NAME;
 use feedline_workload::DataLoader;
 
 use crate::shown::Shown;

@@ -3,7 +3,8 @@
 //! Not the [`Outcome`] itself, because that holds the ranks' step logs and cannot be made by hand:
 //! the screen is a function of these values alone.
 
-use feedline_bench::{Generated, Outcome, Plan, Report, StorageCounts, Summary};
+use feedline_bench::{Outcome, Plan, Report, StorageCounts, Summary};
+use feedline_dataset::Generated;
 
 /// Everything that the last screen shows.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! What a check of a data set found.
 
-use feedline_bench::{BadFile, Verified};
+use feedline_dataset::{BadFile, Verified};
 
 use crate::units;
 
@@ -30,7 +30,7 @@ pub fn summary(verified: &Verified) -> String {
 
 #[cfg(test)]
 mod tests {
-    use feedline_bench::{Fault, Strangers};
+    use feedline_dataset::{Fault, Strangers};
 
     use super::*;
 

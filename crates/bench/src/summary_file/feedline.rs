@@ -1,7 +1,8 @@
 //! What is below `feedline`: what was run, the strict metrics, the counts.
 #![expect(missing_docs, reason = "each field is a key; `feedline explain` has the text")]
 
-use feedline_loader::{KeptFor, LastBatch, Remainder};
+use feedline_dataset::{Generated, KeptFor};
+use feedline_loader::{LastBatch, Remainder};
 use serde::{Deserialize, Serialize};
 
 use super::SCHEMA_VERSION;
@@ -9,7 +10,6 @@ use super::checkpoints::CheckpointsSummary;
 use super::ordered_map::OrderedMap;
 use super::storage::{self, OperationSummary};
 use crate::framework::FrameworkPlan;
-use crate::generate::Generated;
 use crate::host::{Host, usable_cpus};
 use crate::metrics::{Split, StrictTally};
 use crate::outcome::{EpochOutcome, Outcome};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use feedline_bench::{
-    Burnt, CachePolicy, Existing, FrameworkPlan, Level, Listing, Observer, Outcome, OutputFolder,
-    Plan, Run, Semantics, Silent, Summary, Team,
+    Burnt, CachePolicy, Existing, FrameworkPlan, Level, Observer, Outcome, OutputFolder, Plan, Run,
+    Semantics, Silent, Summary, Team,
 };
 use feedline_clock::Clock;
+use feedline_dataset::Listing;
 use feedline_loader::FrameworkCost;
 use feedline_store::{Limit, Limited, Memory, Op, Pace, Store};
 use feedline_workload::{DataLoader, Format, Framework, ReadModel, TimeSpec, Workload};

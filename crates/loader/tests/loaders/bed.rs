@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use feedline_clock::Clock;
+use feedline_dataset::{DataSet, EpochOrder, FileNames, Reading};
 use feedline_formats::{
     Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
     Options, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source, Stretch, find,
 };
-use feedline_loader::{
-    DataSet, Dealing, EpochOrder, EpochShare, FileNames, LastBatch, Reading, Remainder, Sharding,
-};
+use feedline_loader::{Dealing, EpochShare, LastBatch, Remainder, Sharding};
 use feedline_store::{Memory, Op};
 
 pub(crate) const S: u64 = 1_000_000_000;
@@ -80,7 +79,6 @@ fn data_set(store: Memory, format: Arc<dyn Format>) -> DataSet {
         names: Arc::new(Numbered),
         format,
         reading: Reading::default(),
-        cost: None,
         stop: Arc::default(),
         look: None,
     }

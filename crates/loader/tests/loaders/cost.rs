@@ -3,18 +3,25 @@
 use std::sync::Arc;
 
 use feedline_clock::Clock;
+use feedline_dataset::{DataSet, EpochOrder, SampleSpace, Shuffle};
 use feedline_loader::{
-    Batches, Curve, DataSet, Deal, EpochOrder, FrameworkCost, HandOver, Often, Rows, SampleSpace,
-    Shuffle, StreamConfig, StreamLoader, TorchConfig, TorchLoader, Wait, WorkerStart,
+    Batches, Curve, Deal, FrameworkCost, HandOver, Often, Rows, StreamConfig, StreamLoader,
+    TorchConfig, TorchLoader, Wait, WorkerStart,
 };
 
 use crate::bed::{S, npy_files, record_files, share};
 
 const NS: f64 = S as f64;
 
-fn torch(clock: &Clock, data: &DataSet, workers: u32) -> TorchLoader {
+/// A data set, and what the framework costs besides.
+struct Costly {
+    data: DataSet,
+    cost: Arc<FrameworkCost>,
+}
+
+fn torch(clock: &Clock, costly: &Costly, workers: u32) -> TorchLoader {
     let config = TorchConfig { workers, prefetch: 0, deal: Deal::InTurn, shuffle: None };
-    TorchLoader::new(clock, data, config, |_| Box::new(|| 0))
+    TorchLoader::new(clock, &costly.data, config, |_| Box::new(|| 0)).with_cost(&costly.cost)
 }
 
 fn order(files: u64) -> EpochOrder {
@@ -22,8 +29,8 @@ fn order(files: u64) -> EpochOrder {
 }
 
 /// Files of 64 bytes that open in `open_s` seconds.
-fn data(clock: &Clock, files: u64, open_s: fn(u64) -> u64, cost: FrameworkCost) -> DataSet {
-    DataSet { cost: Some(Arc::new(cost)), ..npy_files(clock, files, open_s).0 }
+fn data(clock: &Clock, files: u64, open_s: fn(u64) -> u64, cost: FrameworkCost) -> Costly {
+    Costly { data: npy_files(clock, files, open_s).0, cost: Arc::new(cost) }
 }
 
 /// Seconds of storage, framework and the rest of every wait, with `compute_s` between them.
@@ -88,7 +95,7 @@ fn a_worker_is_told_to_read_on_when_its_batch_was_received() {
     let hand_over = HandOver { consumer: Curve::constant(10.0 * NS), ..HandOver::default() };
     let (set, opens) = npy_files(&clock, 4, |_| 1);
     let cost = FrameworkCost { hand_over, ..FrameworkCost::default() };
-    let set = DataSet { cost: Some(Arc::new(cost)), ..set };
+    let set = Costly { data: set, cost: Arc::new(cost) };
     let order = order(4);
     let share = share(&order, 1, 4);
     let found = torch(&clock, &set, 1).epoch(share, |batches| waits(&clock, batches, 0));
@@ -156,10 +163,11 @@ fn samples_in_a_row_cost_the_same() {
         start: WorkerStart { consumer_ns: 3 * S, worker_ns: S, often: Often::EachEpoch },
         tensor_bytes: None,
     };
-    let data = DataSet { cost: Some(Arc::new(cost)), ..record_files(&clock, 1, 6, 0) };
+    let data = record_files(&clock, 1, 6, 0);
     let config =
         StreamConfig { readers: 1, parsers: 1, prefetch: 1, shuffle: None, rows: Rows::Files };
-    let mut loader = StreamLoader::new(&clock, &data, config, |_| None);
+    let loader = StreamLoader::new(&clock, &data, config, |_| None);
+    let mut loader = loader.with_cost(&Arc::new(cost));
     let order = EpochOrder::new(SampleSpace { files: 1, per_file: 6 }, Shuffle::None, 0);
     let found = loader.epoch(share(&order, 2, 3), |batches| waits(&clock, batches, 0));
     // 3 + 1 to start, 2 x 3 for the samples, 1 to receive; then 6 - 1 + 1 a batch.

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use feedline_loader::{
-    Dealing, EpochOrder, EpochTally, LastBatch, Remainder, SampleSpace, Sharding, Shuffle,
-};
+use feedline_dataset::{EpochOrder, SampleSpace, Shuffle};
+use feedline_loader::{Dealing, EpochTally, LastBatch, Remainder, Sharding};
 
 use crate::bed::Numbers;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use feedline_clock::Clock;
-use feedline_loader::{DataSet, Deal, EpochOrder, SampleSpace, Shuffle, TorchConfig, TorchLoader};
+use feedline_dataset::{DataSet, EpochOrder, SampleSpace, Shuffle};
+use feedline_loader::{Deal, TorchConfig, TorchLoader};
 use feedline_store::{Entry, Kind, Object, Store, StoreError, Upload};
 
 use crate::bed::{npy_files, record_files, share};

@@ -1,10 +1,10 @@
 //! What readers keep between samples, and many reads at a time.
 
 use feedline_clock::Clock;
-use feedline_loader::{
-    DataSet, Deal, EpochOrder, KeptFor, LoadError, ReadModel, Reading, SampleSpace, Shuffle,
-    TorchConfig, TorchLoader,
+use feedline_dataset::{
+    DataSet, DatasetError, EpochOrder, KeptFor, ReadModel, Reading, SampleSpace, Shuffle,
 };
+use feedline_loader::{Deal, LoadError, TorchConfig, TorchLoader};
 use feedline_store::Op;
 
 use crate::bed::{S, npy_files, record_files, share};
@@ -85,7 +85,9 @@ fn a_kept_file_still_has_no_more_samples_than_it_has() {
         batches.next_batch().unwrap().unwrap();
         batches.next_batch().unwrap_err()
     });
-    let LoadError::Sample { index: 1, source, .. } = error else { panic!("{error}") };
+    let LoadError::Sample(DatasetError::Sample { index: 1, source, .. }) = error else {
+        panic!("{error}")
+    };
     assert!(source.to_string().starts_with("sample 1 asked for, file has 1"), "{source}");
 }
 

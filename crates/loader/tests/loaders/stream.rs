@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use feedline_clock::Clock;
+use feedline_dataset::{DataSet, DatasetError, EpochOrder, SampleSpace, Shuffle};
 use feedline_loader::{
-    Batches, DataSet, Dealing, Delivered, EpochOrder, EpochShare, LoadError, Preprocess, Rows,
-    SampleSpace, Sharding, Shuffle, StreamConfig, StreamLoader, Wait,
+    Batches, Dealing, Delivered, EpochShare, LoadError, Preprocess, Rows, Sharding, StreamConfig,
+    StreamLoader, Wait,
 };
 use feedline_store::{Memory, Op};
 
@@ -339,7 +340,9 @@ fn a_file_with_too_few_records_is_named() {
         batches.next_batch().unwrap();
         batches.next_batch().unwrap_err()
     });
-    let LoadError::Sample { file, index, .. } = error else { panic!("{error}") };
+    let LoadError::Sample(DatasetError::Sample { file, index, .. }) = error else {
+        panic!("{error}")
+    };
     assert_eq!((file.as_str(), index), ("memory:0", 2));
 }
 

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use feedline_clock::Clock;
-use feedline_loader::{
-    DataSet, Deal, Dealing, EpochOrder, LastBatch, LoadError, SampleSpace, Sharding, Shuffle,
-    TorchConfig, TorchLoader,
-};
+use feedline_dataset::{DataSet, DatasetError, EpochOrder, SampleSpace, Shuffle};
+use feedline_loader::{Deal, Dealing, LastBatch, LoadError, Sharding, TorchConfig, TorchLoader};
 use feedline_store::Memory;
 
 use crate::bed::{Numbers, S, npy_files as data, record_files, share};
@@ -98,7 +96,9 @@ fn a_bad_file_is_an_error_of_its_own_batch_and_names_file_and_byte() {
     let share = share(&order, 1, 4);
     let error =
         loader(&clock, &data, 1, 2).epoch(share, |batches| batches.next_batch().unwrap_err());
-    let LoadError::Sample { file, index, source } = error else { panic!("{error}") };
+    let LoadError::Sample(DatasetError::Sample { file, index, source }) = error else {
+        panic!("{error}")
+    };
     assert_eq!((file.as_str(), index), ("memory:0", 0));
     assert_eq!(source.to_string(), "not an npy: begins with [6e, 6f, 74, 20, 61, 20] at byte 0");
 }

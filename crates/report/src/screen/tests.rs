@@ -1,9 +1,10 @@
 //! Whole screens of runs whose values were made up.
 
 use feedline_bench::{
-    Altered, AskedRange, Burnt, Cause, Generated, Geometry, Host, LeftOut, Moment, PerSample, Plan,
-    Split, StorageCounts, Strict, Transfer, Transfers, Verdict,
+    Altered, AskedRange, Burnt, Cause, Geometry, Host, LeftOut, Moment, PerSample, Plan, Split,
+    StorageCounts, Strict, Transfer, Transfers, Verdict,
 };
+use feedline_dataset::Generated;
 use feedline_workload::{BUILT_IN, Location, Override, Source, compose, presets, resolve};
 
 use super::*;

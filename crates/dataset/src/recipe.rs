@@ -1,12 +1,11 @@
 //! Everything that decides about the bytes of a data set: equal recipes make equal files.
 
-use feedline_formats::{Companion, Compression, Element, Format, Options};
-use feedline_workload::Workload;
+use feedline_formats::{Companion, Compression, Format, Options};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::names::NameRule;
-use crate::plan::Plan;
+use crate::spec::DatasetSpec;
 
 /// Raised whenever a format or the content in its files changes, so that
 /// files of both kinds are not mixed.
@@ -44,34 +43,36 @@ struct Layout {
     explicit_dims: bool,
 }
 
-impl Recipe {
-    pub(crate) fn new(workload: &Workload, plan: &Plan, element: Element, layout: Options) -> Self {
-        let dataset = &workload.dataset;
+impl DatasetSpec {
+    /// The recipe as it is written into the manifest.
+    pub(crate) fn recipe(&self) -> Recipe {
         // One sub-folder is none (Q33), so the two must not look different.
         let subfolders = |rule: &NameRule| if rule.subfolders > 1 { rule.subfolders } else { 0 };
-        let recipe = Self {
+        let recipe = Recipe {
             content_version: CONTENT_VERSION,
-            format: dataset.format.as_str().to_owned(),
-            options: Layout::from(layout),
-            seed: seed(workload),
-            element_type: element.name().to_owned(),
-            record_length_bytes: dataset.record_length_bytes,
-            record_length_bytes_stdev: dataset.record_length_bytes_stdev,
-            record_dims: dataset.record_dims.clone(),
-            samples_per_file: plan.samples_per_file,
-            train_files: plan.train_files.total,
-            train_subfolders: subfolders(&plan.train_files),
-            eval_files: plan.eval_files.total,
-            eval_subfolders: subfolders(&plan.eval_files),
-            file_prefix: plan.train_files.prefix.clone(),
+            format: self.format.name().to_owned(),
+            options: Layout::from(self.options.clone()),
+            seed: self.seed,
+            element_type: self.element.name().to_owned(),
+            record_length_bytes: self.shape.length_bytes,
+            record_length_bytes_stdev: self.shape.length_bytes_stdev,
+            record_dims: self.shape.dims.clone(),
+            samples_per_file: self.samples_per_file,
+            train_files: self.train.total,
+            train_subfolders: subfolders(&self.train),
+            eval_files: self.eval.total,
+            eval_subfolders: subfolders(&self.eval),
+            file_prefix: self.train.prefix.clone(),
         };
         // Once through JSON, which may move the last bit of a number: then a recipe equals itself
         // after it was written and read.
         let text = serde_json::to_string(&recipe).unwrap_or_default();
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
-        Self::parse(value).unwrap_or(recipe)
+        Recipe::parse(value).unwrap_or(recipe)
     }
+}
 
+impl Recipe {
     /// The recipe that this is, unless it is one of another version of Feedline.
     pub(crate) fn parse(value: Value) -> Option<Self> {
         serde_json::from_value(value).ok()
@@ -97,11 +98,6 @@ impl Recipe {
         let entry = feedline_formats::find(&self.format)?;
         (entry.build)(&self.options.options()?).ok()
     }
-}
-
-/// The seed that contents are drawn from.
-pub(crate) fn seed(workload: &Workload) -> u64 {
-    u64::from(workload.train.seed)
 }
 
 impl From<Options> for Layout {
@@ -130,22 +126,50 @@ impl Layout {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
-    use crate::plan::Semantics;
+    use std::sync::Arc;
 
-    pub(crate) fn recipe(change: impl FnOnce(&mut Workload)) -> Recipe {
-        let mut workload = Workload::default();
-        workload.dataset.format = feedline_workload::Format::Npz;
-        change(&mut workload);
-        let plan = Plan::new(&workload, 1, Semantics::Feedline).unwrap();
-        Recipe::new(&workload, &plan, Element::UInt8, Options::default())
+    use feedline_formats::Element;
+
+    use super::*;
+    use crate::spec::SampleShape;
+
+    /// A set of one npz file, changed.
+    pub(crate) fn spec(change: impl FnOnce(&mut DatasetSpec)) -> DatasetSpec {
+        let rule = |folder, total| NameRule {
+            folder,
+            prefix: "img".into(),
+            total,
+            subfolders: 0,
+            extension: "npz",
+        };
+        let mut spec = DatasetSpec {
+            train: rule("train", 1),
+            eval: rule("valid", 0),
+            samples_per_file: 1,
+            shape: SampleShape { length_bytes: 64.0, ..SampleShape::default() },
+            element: Element::UInt8,
+            format: format("npz"),
+            options: Options::default(),
+            seed: 123,
+        };
+        change(&mut spec);
+        spec
+    }
+
+    pub(crate) fn format(name: &str) -> Arc<dyn Format> {
+        let entry = feedline_formats::find(name).unwrap();
+        (entry.build)(&Options::default()).unwrap().into()
+    }
+
+    pub(crate) fn recipe(change: impl FnOnce(&mut DatasetSpec)) -> Recipe {
+        spec(change).recipe()
     }
 
     #[test]
     fn a_recipe_equals_itself_after_it_was_written() {
         // The last digits of these numbers are lost to a reader in a hurry.
         for length in [114_660.07, 0.1 + 0.2, 1e300 / 3.0, 2048.0] {
-            let made = recipe(|w| w.dataset.record_length_bytes = length);
+            let made = recipe(|spec| spec.shape.length_bytes = length);
             let text = serde_json::to_string(&made).unwrap();
             assert_eq!(Recipe::parse(serde_json::from_str(&text).unwrap()), Some(made));
         }
@@ -153,26 +177,25 @@ pub(crate) mod tests {
 
     #[test]
     fn what_changes_the_bytes_changes_the_recipe() {
-        type Change = fn(&mut Workload);
+        type Change = fn(&mut DatasetSpec);
         let changes: [Change; 8] = [
-            |w| w.train.seed += 1,
-            |w| w.dataset.num_files_train += 1,
-            |w| w.dataset.num_files_eval += 1,
-            |w| w.dataset.num_samples_per_file += 1,
-            |w| w.dataset.record_length_bytes += 0.5,
-            |w| w.dataset.record_length_bytes_stdev += 0.5,
-            |w| w.dataset.num_subfolders_train = 2,
-            |w| w.dataset.format = feedline_workload::Format::Npy,
+            |spec| spec.seed += 1,
+            |spec| spec.train.total += 1,
+            |spec| spec.eval.total += 1,
+            |spec| spec.samples_per_file += 1,
+            |spec| spec.shape.length_bytes += 0.5,
+            |spec| spec.shape.length_bytes_stdev += 0.5,
+            |spec| spec.train.subfolders = 2,
+            |spec| spec.format = format("npy"),
         ];
         for (number, change) in changes.into_iter().enumerate() {
             assert_ne!(recipe(change), recipe(|_| ()), "change {number}");
         }
-        assert_eq!(recipe(|w| w.reader.batch_size += 1), recipe(|_| ()));
-        assert_eq!(recipe(|w| w.dataset.num_subfolders_eval = 1), recipe(|_| ()), "Q33");
+        assert_eq!(recipe(|spec| spec.eval.subfolders = 1), recipe(|_| ()), "Q33");
     }
 
     #[test]
-    fn a_recipe_with_a_stranger_in_it_is_another() {
+    fn a_recipe_with_an_unknown_key_is_another() {
         let mut value = serde_json::to_value(recipe(|_| ())).unwrap();
         value["from_the_future"] = 1.into();
         assert_eq!(Recipe::parse(value), None);

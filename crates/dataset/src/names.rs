@@ -2,8 +2,13 @@
 
 use std::fmt::Write as _;
 
-use feedline_loader::FileNames;
 use serde::{Deserialize, Serialize};
+
+/// The names of a data set's files, by their number in the sorted list.
+pub trait FileNames: Send + Sync {
+    /// Writes the key of file `number` into `key`, which is empty.
+    fn write_key(&self, number: u64, key: &mut String);
+}
 
 /// `<folder>/[<sub-folder>/]<prefix>_<i>_of_<total>.<extension>`, zero-padded; sub-folders take
 /// files in turn. A data set of any size is this one rule.

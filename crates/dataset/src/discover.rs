@@ -7,11 +7,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use feedline_loader::FileNames;
+use crate::names::FileNames;
 use feedline_store::{Kind, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::error::BenchError;
+use crate::error::DatasetError;
 use crate::names::{NameList, NameRule};
 
 /// Whether a run looks for its files before it reads them.
@@ -47,7 +47,7 @@ enum Names {
 
 impl Discovered {
     /// The files that `rule` names, without a look.
-    pub(crate) fn trusted(rule: &NameRule) -> Self {
+    pub fn trusted(rule: &NameRule) -> Self {
         Self { names: Names::Rule { total: rule.total }, found: rule.total, notice: None }
     }
 
@@ -65,15 +65,15 @@ pub fn discover(
     store: &dyn Store,
     rule: &NameRule,
     key: &'static str,
-) -> Result<Discovered, BenchError> {
+) -> Result<Discovered, DatasetError> {
     let wanted = rule.total;
     for folder in ["", rule.folder] {
         match store.kind(folder)? {
             Some(Kind::Folder) => {}
             Some(Kind::File) => {
-                return Err(BenchError::NotAFolder { folder: store.locate(folder) });
+                return Err(DatasetError::NotAFolder { folder: store.locate(folder) });
             }
-            None => return Err(BenchError::NoDataFolder { folder: store.locate(rule.folder) }),
+            None => return Err(DatasetError::NoDataFolder { folder: store.locate(rule.folder) }),
         }
     }
     let survey = Survey::take(store, rule)?;
@@ -82,9 +82,9 @@ pub fn discover(
         let folder = store.locate(rule.folder);
         if found == 0 && rule.subfolders <= 1 && survey.folders > 0 {
             let (found, format, configured) = (survey.folders, rule.extension, rule.subfolders);
-            return Err(BenchError::Subfolders { folder, found, format, key, configured });
+            return Err(DatasetError::Subfolders { folder, found, format, key, configured });
         }
-        return Err(BenchError::TooFewFiles { folder, found, wanted, format: rule.extension });
+        return Err(DatasetError::TooFewFiles { folder, found, wanted, format: rule.extension });
     }
     let surplus = found - wanted;
     if survey.complete == wanted {
@@ -123,7 +123,7 @@ struct Survey {
 }
 
 impl Survey {
-    fn take(store: &dyn Store, rule: &NameRule) -> Result<Self, BenchError> {
+    fn take(store: &dyn Store, rule: &NameRule) -> Result<Self, DatasetError> {
         let mut survey = Self { files: 0, folders: 0, complete: 0, other: None, mixed: false };
         each_file(store, rule, &mut |folder, name, kind| {
             if kind == Kind::Folder {
@@ -170,12 +170,12 @@ fn each_file(
     store: &dyn Store,
     rule: &NameRule,
     visit: &mut dyn FnMut(u64, &str, Kind),
-) -> Result<(), BenchError> {
+) -> Result<(), DatasetError> {
     for number in 0..rule.subfolders.max(1) {
         let mut folder = String::new();
         rule.write_folder(number, &mut folder);
         if !store.exists(&folder)? {
-            return Err(BenchError::NoDataFolder { folder: store.locate(&folder) });
+            return Err(DatasetError::NoDataFolder { folder: store.locate(&folder) });
         }
         store.list(&folder, &mut |entry| {
             visit(number, entry.name, entry.kind);
@@ -186,7 +186,7 @@ fn each_file(
 }
 
 /// All files by base name, as DLIO sorts them; memory grows with their number.
-fn list_sorted(store: &dyn Store, rule: &NameRule) -> Result<NameList, BenchError> {
+fn list_sorted(store: &dyn Store, rule: &NameRule) -> Result<NameList, DatasetError> {
     let mut files: Vec<(String, u64)> = Vec::new();
     each_file(store, rule, &mut |folder, name, kind| {
         if kind == Kind::File && has_extension(name, rule.extension) {

@@ -9,14 +9,14 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, V
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::error::BenchError;
+use crate::error::DatasetError;
 use crate::manifest::{Entry, FileSum, Head, MANIFEST_NAME, MANIFEST_VERSION, Totals};
 use crate::recipe::Recipe;
 
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// What to do with each file. An error ends the reading and is the reader's own.
-pub(crate) type Visit<'a> = dyn FnMut(&Head, Entry) -> Result<ControlFlow<()>, BenchError> + 'a;
+pub(crate) type Visit<'a> = dyn FnMut(&Head, Entry) -> Result<ControlFlow<()>, DatasetError> + 'a;
 
 /// A manifest that has been opened. What takes its place later does not change it.
 pub(crate) struct ManifestReader {
@@ -26,7 +26,7 @@ pub(crate) struct ManifestReader {
 
 impl ManifestReader {
     /// The manifest of the data set in `store`, if it has one.
-    pub(crate) fn open(store: &dyn Store) -> Result<Option<Self>, BenchError> {
+    pub(crate) fn open(store: &dyn Store) -> Result<Option<Self>, DatasetError> {
         if store.kind(MANIFEST_NAME)? != Some(Kind::File) {
             return Ok(None);
         }
@@ -38,7 +38,7 @@ impl ManifestReader {
     pub(crate) fn read(
         mut self,
         visit: &mut Visit<'_>,
-    ) -> Result<(Head, Option<Totals>), BenchError> {
+    ) -> Result<(Head, Option<Totals>), DatasetError> {
         let left = self.object.len()?;
         let text = ObjectText { object: self.object, offset: 0, left };
         let text = BufReader::with_capacity(BUFFER_BYTES, text);
@@ -49,10 +49,10 @@ impl ManifestReader {
         match (state.ended, parsed) {
             (Some(End::Broken(head)), _) => Ok((head, None)),
             (Some(End::Error(error)), _) => Err(error),
-            (Some(End::Foreign), _) => Err(BenchError::ManifestForeign { file: self.file }),
+            (Some(End::Foreign), _) => Err(DatasetError::ManifestForeign { file: self.file }),
             (Some(End::Version(found)), _) => {
                 let (file, known) = (self.file, MANIFEST_VERSION);
-                Err(BenchError::ManifestVersion { file, found, known })
+                Err(DatasetError::ManifestVersion { file, found, known })
             }
             (None, Ok(head)) => Ok((head, Some(state.totals))),
             (None, Err(error)) => Err(broken(self.file, error)),
@@ -61,7 +61,7 @@ impl ManifestReader {
 }
 
 /// The error of the store if it was one, or where the text is wrong.
-fn broken(file: String, error: serde_json::Error) -> BenchError {
+fn broken(file: String, error: serde_json::Error) -> DatasetError {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
     let place = format!(" at line {line} column {column}");
@@ -69,10 +69,10 @@ fn broken(file: String, error: serde_json::Error) -> BenchError {
     if error.is_io() {
         let inner = io::Error::from(error).into_inner().map(|inner| inner.downcast::<StoreError>());
         if let Some(Ok(error)) = inner {
-            return BenchError::Store(*error);
+            return DatasetError::Store(*error);
         }
     }
-    BenchError::ManifestBroken { file, line, column, what }
+    DatasetError::ManifestBroken { file, line, column, what }
 }
 
 /// An object as a stream.
@@ -100,7 +100,7 @@ enum End {
     /// The visitor has seen enough.
     Broken(Head),
     /// The visitor failed.
-    Error(BenchError),
+    Error(DatasetError),
     /// This is no manifest.
     Foreign,
     /// It is one of a version that is not known.
@@ -289,7 +289,7 @@ mod tests {
         store
     }
 
-    fn read(store: &dyn Store) -> Result<(Head, Vec<Entry>), BenchError> {
+    fn read(store: &dyn Store) -> Result<(Head, Vec<Entry>), DatasetError> {
         let mut found = Vec::new();
         let reader = ManifestReader::open(store)?.expect("there is one");
         let (head, totals) = reader.read(&mut |_, entry| {
@@ -334,7 +334,7 @@ mod tests {
     fn an_error_of_the_store_stays_one() {
         let store = Failing::new(written(&head(true), 9), Op::Read, 1, 5);
         let error = read(&store).unwrap_err();
-        assert!(matches!(error, BenchError::Store(StoreError::Io { .. })), "{error:?}");
+        assert!(matches!(error, DatasetError::Store(StoreError::Io { .. })), "{error:?}");
     }
 
     #[track_caller]
@@ -384,7 +384,10 @@ mod tests {
         for len in 0..whole.trim_ascii_end().len() {
             let store = Memory::new(Clock::real());
             store.put(MANIFEST_NAME, &whole[..len]);
-            assert!(matches!(read(&store), Err(BenchError::ManifestBroken { .. })), "{len} bytes");
+            assert!(
+                matches!(read(&store), Err(DatasetError::ManifestBroken { .. })),
+                "{len} bytes"
+            );
         }
     }
 }

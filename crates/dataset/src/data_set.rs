@@ -3,20 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use feedline_formats::{DecodeError, Format};
-use feedline_store::{Store, StoreError};
+use feedline_formats::Format;
+use feedline_store::Store;
 
-use crate::CacheLook;
-use crate::cost::FrameworkCost;
-
-/// Gives the nanoseconds that preprocessing the next sample takes.
-pub type Preprocess = Box<dyn FnMut() -> u64 + Send>;
-
-/// The names of a data set's files, by their number in the sorted list.
-pub trait FileNames: Send + Sync {
-    /// Writes the key of file `number` into `key`, which is empty.
-    fn write_key(&self, number: u64, key: &mut String);
-}
+use crate::cache_look::CacheLook;
+use crate::names::FileNames;
 
 /// Where the samples are and how they are laid out.
 #[derive(Clone)]
@@ -29,8 +20,6 @@ pub struct DataSet {
     pub format: Arc<dyn Format>,
     /// How readers go about it.
     pub reading: Reading,
-    /// What the framework costs besides, if that is to be burnt.
-    pub cost: Option<Arc<FrameworkCost>>,
     /// Ends reading between two samples.
     pub stop: Arc<AtomicBool>,
     /// Where readers note what of the files was in the page cache, if anybody wants to know.
@@ -84,47 +73,4 @@ impl ReadModel {
             Self::Deep { .. } => "deep",
         }
     }
-}
-
-/// Why a batch could not be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoadError {
-    /// The file could not be opened or read, or is not what its format says.
-    #[error("{file}: sample {index} cannot be read")]
-    Sample {
-        /// The file, as the user knows it.
-        file: String,
-        /// The sample's number in the file.
-        index: u64,
-        /// What is wrong, and at which byte.
-        #[source]
-        source: DecodeError,
-    },
-    /// The bytes of a batch could not be moved.
-    #[error("batch {batch} cannot be read")]
-    Bytes {
-        /// The batch's number in the epoch.
-        batch: u64,
-        /// What is wrong, and with which file.
-        #[source]
-        source: StoreError,
-    },
-    /// The reader ended in a fault of Feedline's own; its words are on stderr.
-    #[error("the reader of batch {batch} panicked")]
-    Panicked {
-        /// The batch's number in the epoch.
-        batch: u64,
-    },
-    /// The system starts no further thread.
-    #[error("reader {reader} cannot be started")]
-    NoThread {
-        /// The reader's number.
-        reader: usize,
-        /// The system's words.
-        source: std::io::Error,
-    },
-    /// Reading was asked to stop.
-    #[error("reading was stopped")]
-    Stopped,
 }

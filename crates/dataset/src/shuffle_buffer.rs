@@ -4,19 +4,20 @@ use crate::permutation::below;
 
 /// Holds back up to `size` entries and lets a random one of them go for each that comes.
 #[derive(Debug)]
-pub(crate) struct ShuffleBuffer<T> {
+pub struct ShuffleBuffer<T> {
     held: Vec<T>,
     size: usize,
     state: u64,
 }
 
 impl<T> ShuffleBuffer<T> {
-    pub(crate) fn new(size: usize, seed: u64) -> Self {
+    /// An empty buffer; the order in which entries leave it follows from `seed`.
+    pub fn new(size: usize, seed: u64) -> Self {
         Self { held: Vec::new(), size: size.max(1), state: seed }
     }
 
     /// Takes an entry in; gives one out once the buffer is full.
-    pub(crate) fn pass(&mut self, entry: T) -> Option<T> {
+    pub fn pass(&mut self, entry: T) -> Option<T> {
         self.held.push(entry);
         if self.held.len() < self.size {
             return None;
@@ -25,7 +26,7 @@ impl<T> ShuffleBuffer<T> {
     }
 
     /// Gives one out although no more comes in.
-    pub(crate) fn drain_one(&mut self) -> Option<T> {
+    pub fn drain_one(&mut self) -> Option<T> {
         if self.held.is_empty() {
             return None;
         }

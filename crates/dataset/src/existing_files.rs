@@ -2,11 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::names::FileNames as _;
 use feedline_formats::Place;
-use feedline_loader::FileNames as _;
 use serde::{Deserialize, Serialize};
 
-use crate::error::BenchError;
+use crate::error::DatasetError;
 use crate::generate::Generator;
 use crate::manifest::Totals;
 use crate::manifest_reader::ManifestReader;
@@ -17,19 +17,22 @@ const THREADS: usize = 8;
 
 /// What is known of the files that are there.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Earlier {
-    /// Nothing, or they are of another recipe: everything is made anew.
+pub enum ExistingFiles {
+    /// Nothing, or they are of another recipe: everything is made from scratch.
     Unknown,
     /// A generation of the same recipe was cut short. A file that is there is a complete one of
     /// this set, or, if it `replaces` another set, a complete one of that.
-    Unfinished { replaces: bool },
+    Unfinished {
+        /// Whether files of another set had the names of this one.
+        replaces: bool,
+    },
     /// All were made, and these still have their size.
     Finished(Kept),
 }
 
 /// Files that stay: one bit each, so that a million of them takes 125 kB.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub struct Kept {
     bits: Vec<u64>,
     /// How many they are, without companions.
     pub(crate) totals: Totals,
@@ -76,7 +79,7 @@ fn place(index: u64) -> (usize, u64) {
     ((index / 64) as usize, 1 << (index % 64))
 }
 
-impl Earlier {
+impl ExistingFiles {
     /// Whether file `index` stays as it is.
     pub(crate) fn keeps(&self, index: u64) -> bool {
         matches!(self, Self::Finished(kept) if kept.has(index))
@@ -94,14 +97,17 @@ impl Earlier {
 impl Generator<'_> {
     /// Looks at the manifest and, if it is one of this recipe, at every file. Reads no content and
     /// changes nothing.
-    pub(crate) fn look_back(&self) -> Result<Earlier, BenchError> {
-        let Some(reader) = ManifestReader::open(self.store)? else { return Ok(Earlier::Unknown) };
+    pub fn look_back(&self) -> Result<ExistingFiles, DatasetError> {
+        let Some(reader) = ManifestReader::open(self.store)? else {
+            return Ok(ExistingFiles::Unknown);
+        };
         // Files that have their size, and files one of whose companions has not.
         let found = Mutex::new((Kept::default(), Kept::default()));
+        let recipe = self.spec.recipe();
         let walk = Walk { clock: self.clock, threads: THREADS, stop: self.stop };
         let head = walk.run(
             reader,
-            |head| head.recipe.as_ref() == Some(&self.recipe),
+            |head| head.recipe.as_ref() == Some(&recipe),
             || (),
             |(), entry| {
                 let own = self.index_of(&entry.name);
@@ -118,8 +124,8 @@ impl Generator<'_> {
                 Ok(())
             },
         )?;
-        if head.recipe.as_ref() != Some(&self.recipe) {
-            return Ok(Earlier::Unknown);
+        if head.recipe.as_ref() != Some(&recipe) {
+            return Ok(ExistingFiles::Unknown);
         }
         let (mut kept, spoilt) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         for index in spoilt.indices() {
@@ -127,27 +133,27 @@ impl Generator<'_> {
             kept.remove(index, size);
         }
         Ok(match head.complete {
-            true => Earlier::Finished(kept),
-            false => Earlier::Unfinished { replaces: head.replaces },
+            true => ExistingFiles::Finished(kept),
+            false => ExistingFiles::Unfinished { replaces: head.replaces },
         })
     }
 
     /// The place in the list of all files of the data file `key`, if it is one.
     pub(crate) fn index_of(&self, key: &str) -> Option<u64> {
-        let (train, eval) = (&self.plan.train_files, &self.plan.eval_files);
+        let (train, eval) = (&self.spec.train, &self.spec.eval);
         let after_train = |number| train.total + number;
         train.number_of_key(key).or_else(|| eval.number_of_key(key).map(after_train))
     }
 
     /// The place in the list of all files of the data file that `key` goes with, if it is a companion.
     pub(crate) fn companion_of(&self, key: &str) -> Option<u64> {
-        self.format.companions().iter().find_map(|companion| {
+        self.spec.format.companions().iter().find_map(|companion| {
             let data = key.strip_suffix(companion.suffix)?;
             match companion.place {
                 Place::Beside => self.index_of(data),
                 Place::IndexFolder => {
                     let (folder, name) = data.strip_prefix("index/")?.split_once('/')?;
-                    let (train, eval) = (&self.plan.train_files, &self.plan.eval_files);
+                    let (train, eval) = (&self.spec.train, &self.spec.eval);
                     let mut rules = [(train, 0), (eval, train.total)].into_iter();
                     let (rule, first) = rules.find(|(rule, _)| rule.folder == folder)?;
                     let (number, total) = rule.number_of(name)?;
@@ -158,11 +164,11 @@ impl Generator<'_> {
     }
 
     pub(crate) fn key(&self, index: u64) -> String {
-        let train = self.plan.train_files.total;
+        let train = self.spec.train.total;
         let mut key = String::new();
         match index.checked_sub(train) {
-            None => self.plan.train_files.write_key(index, &mut key),
-            Some(number) => self.plan.eval_files.write_key(number, &mut key),
+            None => self.spec.train.write_key(index, &mut key),
+            Some(number) => self.spec.eval.write_key(number, &mut key),
         }
         key
     }

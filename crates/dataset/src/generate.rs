@@ -12,24 +12,19 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
-use feedline_formats::{
-    Content, Element, EncodeError, FileSize, FileSpec, Format, Place, Sink, StreamError,
-};
+use feedline_formats::{Content, EncodeError, FileSize, FileSpec, Place, Sink, StreamError};
 use feedline_ranks::Team;
 use feedline_store::{AlignedBuf, Durability, Store, StoreError, Tally, Writer};
-use feedline_workload::Dataset;
 
 use crate::checksum::{ChecksumSink, crc32_of};
-use crate::earlier::Earlier;
-use crate::error::BenchError;
+use crate::error::DatasetError;
+use crate::existing_files::ExistingFiles;
 use crate::ledger::Ledger;
 use crate::manifest::{self, FileSum, Head, ManifestWriter, Totals};
 use crate::manifest_reader::ManifestReader;
-use crate::observer::{Generating, Observer};
-use crate::plan::Plan;
-use crate::recipe::Recipe;
+use crate::progress::GenerationProgress;
 use crate::sizes::SampleSizes;
-use crate::wire;
+use crate::spec::DatasetSpec;
 
 #[cfg(test)]
 mod tests;
@@ -58,33 +53,34 @@ pub struct Generated {
     pub retries: u64,
 }
 
-/// What the writers need.
-pub(crate) struct Generator<'a> {
-    pub(crate) team: &'a Team,
-    pub(crate) clock: &'a Clock,
-    pub(crate) store: &'a dyn Store,
-    pub(crate) plan: &'a Plan,
-    pub(crate) dataset: &'a Dataset,
-    /// The workload's name.
-    pub(crate) workload: &'a str,
-    pub(crate) recipe: Recipe,
-    pub(crate) format: &'a dyn Format,
-    pub(crate) element: Element,
-    pub(crate) seed: u64,
-    pub(crate) stop: &'a AtomicBool,
-    pub(crate) observer: &'a dyn Observer,
+/// Makes a data set, or what is missing of it.
+pub struct Generator<'a> {
+    /// The processes that make it together.
+    pub team: &'a Team,
+    /// Whose time counts.
+    pub clock: &'a Clock,
+    /// Where it goes; the root is the data folder.
+    pub store: &'a dyn Store,
+    /// What it consists of.
+    pub spec: &'a DatasetSpec,
+    /// Name of the workload that it is made for, as the manifest says it.
+    pub workload: &'a str,
+    /// Set to end it early.
+    pub stop: &'a AtomicBool,
+    /// Told how far it is, from the writers' threads.
+    pub progress: &'a (dyn Fn(GenerationProgress) + Sync),
 }
 
 /// What the writers share.
 struct Work<'a> {
-    earlier: &'a Earlier,
+    earlier: &'a ExistingFiles,
     /// How far it was at the beginning.
-    begun: Generating,
+    begun: GenerationProgress,
     /// The next file and the sizes from there on.
     list: Mutex<(u64, SampleSizes)>,
-    done: Mutex<Generating>,
+    done: Mutex<GenerationProgress>,
     ledger: Mutex<Ledger<'a>>,
-    failure: Mutex<Option<BenchError>>,
+    failure: Mutex<Option<DatasetError>>,
     /// Whether files are left because it was stopped.
     cut: AtomicBool,
 }
@@ -100,7 +96,7 @@ enum Made {
 
 impl Generator<'_> {
     /// Writes the training files, then the evaluation files, except those that can stay.
-    pub(crate) fn run(&self, earlier: &Earlier) -> Result<Generated, BenchError> {
+    pub fn run(&self, earlier: &ExistingFiles) -> Result<Generated, DatasetError> {
         let begin = self.clock.now();
         // One process that was asked to stop speaks for all.
         if self.team.max(u64::from(self.stopped()))? > 0 {
@@ -109,19 +105,19 @@ impl Generator<'_> {
         self.make_folders()?;
         // Files that stay are nobody's work, and process 0 counts them.
         let kept = if self.team.leads() { earlier.kept() } else { Totals::default() };
-        let done = Generating {
+        let done = GenerationProgress {
             files: kept.files,
-            files_total: self.files_total(),
+            files_total: self.spec.files(),
             bytes: kept.bytes,
             bytes_total: self.bytes_up_to(u64::MAX),
             kept_files: kept.files,
             kept_bytes: kept.bytes,
-            ..Generating::default()
+            ..GenerationProgress::default()
         };
         let all_there = earlier.kept().files == done.files_total;
         let made = if all_there { Ok(done) } else { self.make(earlier, done) };
-        self.observer.phase_ends();
-        let Generating { files, bytes, kept_files, kept_bytes, requests, retries, .. } = made?;
+        let GenerationProgress { files, bytes, kept_files, kept_bytes, requests, retries, .. } =
+            made?;
         Ok(Generated {
             files: files - kept_files,
             bytes: bytes - kept_bytes,
@@ -131,14 +127,6 @@ impl Generator<'_> {
             requests,
             retries,
         })
-    }
-
-    pub(crate) fn files_total(&self) -> u64 {
-        self.plan.train_files.total + self.plan.eval_files.total
-    }
-
-    pub(crate) fn spec(&self, index: u64, dims: Vec<u64>) -> FileSpec {
-        FileSpec { dims, samples: self.plan.samples_per_file, element: self.element, index }
     }
 
     fn stopped(&self) -> bool {
@@ -159,9 +147,9 @@ impl Generator<'_> {
         &self,
         visit: &mut dyn FnMut(&str) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
-        let apart = self.format.companions().iter().any(|c| c.place == Place::IndexFolder);
+        let apart = self.spec.format.companions().iter().any(|c| c.place == Place::IndexFolder);
         let mut folders = vec![String::new()];
-        for rule in [&self.plan.train_files, &self.plan.eval_files] {
+        for rule in [&self.spec.train, &self.spec.eval] {
             if apart {
                 folders.push(format!("index/{}", rule.folder));
             }
@@ -193,35 +181,39 @@ impl Generator<'_> {
     }
 
     fn head(&self, complete: bool, replaces: bool) -> Head {
-        let (workload, recipe) = (self.workload.to_owned(), Some(self.recipe.clone()));
+        let (workload, recipe) = (self.workload.to_owned(), Some(self.spec.recipe()));
         Head { complete, replaces, workload, recipe }
     }
 
     /// Writes what is missing and the manifest; `done` is how far it is at the beginning.
-    fn make(&self, earlier: &Earlier, done: Generating) -> Result<Generating, BenchError> {
+    fn make(
+        &self,
+        earlier: &ExistingFiles,
+        done: GenerationProgress,
+    ) -> Result<GenerationProgress, DatasetError> {
         let mut buffer = manifest::buffer();
         let ledger = match self.team.leads() {
             true => Ledger::Manifest(self.begin_manifest(earlier, &mut buffer)?),
-            false => Ledger::waiting(self.team)?,
+            false => Ledger::waiting()?,
         };
         // No file is made before the manifest says that the set is not complete.
         self.team.max(0)?;
         let work = Work {
             earlier,
             begun: done,
-            list: Mutex::new((0, SampleSizes::new(self.dataset))),
+            list: Mutex::new((0, SampleSizes::new(&self.spec.shape))),
             done: Mutex::new(done),
             ledger: Mutex::new(ledger),
             failure: Mutex::default(),
             cut: AtomicBool::new(false),
         };
-        self.observer.generating(done);
+        (self.progress)(done);
         self.clock.scope(|scope| {
             for number in 0..WRITERS.min(done.files_total) {
                 let work = &work;
                 let name = format!("writer {number}");
                 if let Err(source) = scope.spawn(name.clone(), move || self.write_files(work)) {
-                    lock(&work.failure).get_or_insert(BenchError::NoThread { name, source });
+                    lock(&work.failure).get_or_insert(DatasetError::NoThread { name, source });
                     break;
                 }
             }
@@ -238,14 +230,14 @@ impl Generator<'_> {
     /// Publishes a manifest that says that the set is being made, and begins the one to come.
     fn begin_manifest<'b>(
         &self,
-        earlier: &Earlier,
+        earlier: &ExistingFiles,
         buffer: &'b mut AlignedBuf,
-    ) -> Result<ManifestWriter<'b>, BenchError> {
+    ) -> Result<ManifestWriter<'b>, DatasetError> {
         let (replaces, previous) = match earlier {
-            Earlier::Unknown => (self.any_there()?, None),
-            Earlier::Unfinished { replaces } => (*replaces, None),
+            ExistingFiles::Unknown => (self.any_there()?, None),
+            ExistingFiles::Unfinished { replaces } => (*replaces, None),
             // Opened before another manifest takes its place.
-            Earlier::Finished(_) => (false, ManifestReader::open(self.store)?),
+            ExistingFiles::Finished(_) => (false, ManifestReader::open(self.store)?),
         };
         let unfinished = self.head(false, replaces);
         ManifestWriter::begin(self.store, &unfinished, buffer)?.publish()?;
@@ -258,14 +250,16 @@ impl Generator<'_> {
     }
 
     /// What all processes have made, on process 0.
-    fn add_up(&self, own: Generating) -> Result<Generating, BenchError> {
+    fn add_up(&self, own: GenerationProgress) -> Result<GenerationProgress, DatasetError> {
         if !self.team.leads() {
-            self.team.send(wire::encode(&own))?;
+            self.team.send(serde_json::to_vec(&own).expect("numbers have a JSON form"))?;
             return Ok(own);
         }
         let mut sum = own;
         for process in 1..self.team.geometry().processes() {
-            let part: Generating = wire::decode(&self.team.receive(process)?, process)?;
+            let part = serde_json::from_slice(&self.team.receive(process)?);
+            let part: GenerationProgress =
+                part.map_err(|_| DatasetError::OtherBuild { process })?;
             sum.files += part.files;
             sum.bytes += part.bytes;
             sum.kept_files += part.kept_files;
@@ -280,9 +274,9 @@ impl Generator<'_> {
     fn carry_over(
         &self,
         previous: ManifestReader,
-        earlier: &Earlier,
+        earlier: &ExistingFiles,
         manifest: &mut ManifestWriter<'_>,
-    ) -> Result<(), BenchError> {
+    ) -> Result<(), DatasetError> {
         previous.read(&mut |_, entry| {
             let index = self.index_of(&entry.name).or_else(|| self.companion_of(&entry.name));
             if index.is_some_and(|index| earlier.keeps(index)) {
@@ -302,7 +296,7 @@ impl Generator<'_> {
                     let mut done = lock(&work.done);
                     made.count(&mut done);
                     let processes = u64::from(self.team.geometry().processes());
-                    self.observer.generating(done.times(&work.begun, processes));
+                    (self.progress)(done.times(&work.begun, processes));
                 }
                 // The format or the store was asked to stop in the middle.
                 Err(_) if self.stopped() => work.cut.store(true, Ordering::Relaxed),
@@ -319,7 +313,7 @@ impl Generator<'_> {
 
     fn next_file(&self, work: &Work<'_>) -> Option<FileSpec> {
         let (next, sizes) = &mut *lock(&work.list);
-        while *next < self.files_total() {
+        while *next < self.spec.files() {
             if self.stopped() {
                 work.cut.store(true, Ordering::Relaxed);
                 return None;
@@ -327,7 +321,7 @@ impl Generator<'_> {
             if lock(&work.failure).is_some() {
                 return None;
             }
-            let file = self.spec(*next, sizes.next_dims());
+            let file = self.spec.file(*next, sizes.next_dims());
             *next += 1;
             let processes = u64::from(self.team.geometry().processes());
             let own = file.index % processes == u64::from(self.team.process());
@@ -345,24 +339,25 @@ impl Generator<'_> {
         file: &FileSpec,
         work: &Work<'_>,
         buffer: &mut AlignedBuf,
-    ) -> Result<Made, BenchError> {
+    ) -> Result<Made, DatasetError> {
         let key = self.key(file.index);
         let mut bytes = 0;
-        for companion in self.format.companions() {
+        for companion in self.spec.format.companions() {
             let key = companion.key(&key);
-            let sum = self
-                .write(&key, buffer, |sink| self.format.encode_companion(companion, file, sink))?;
+            let sum = self.write(&key, buffer, |sink| {
+                self.spec.format.encode_companion(companion, file, sink)
+            })?;
             lock(&work.ledger).add(&key, sum)?;
             bytes += sum.bytes;
         }
-        if let Earlier::Unfinished { replaces } = *work.earlier
+        if let ExistingFiles::Unfinished { replaces } = *work.earlier
             && let Some(sum) = self.still_good(file, &key, replaces, buffer)?
         {
             lock(&work.ledger).add(&key, sum)?;
             return Ok(Made::Kept { file_bytes: sum.bytes, bytes: bytes + sum.bytes });
         }
-        let content = Content::new(self.seed, file.index);
-        let sum = self.write(&key, buffer, |sink| self.format.encode(file, &content, sink))?;
+        let content = Content::new(self.spec.seed, file.index);
+        let sum = self.write(&key, buffer, |sink| self.spec.format.encode(file, &content, sink))?;
         lock(&work.ledger).add(&key, sum)?;
         Ok(Made::Written { bytes: bytes + sum.bytes })
     }
@@ -376,14 +371,15 @@ impl Generator<'_> {
         key: &str,
         replaces: bool,
         buffer: &mut AlignedBuf,
-    ) -> Result<Option<FileSum>, BenchError> {
+    ) -> Result<Option<FileSum>, DatasetError> {
         let Some(size) = self.store.size(key)? else { return Ok(None) };
-        if matches!(self.format.size(file), FileSize::Exact(expected) if expected != size) {
+        if matches!(self.spec.format.size(file), FileSize::Exact(expected) if expected != size) {
             return Ok(None);
         }
         let mut sink = ChecksumSink::new(buffer, self.stop);
-        self.format
-            .encode(file, &Content::new(self.seed, file.index), &mut sink)
+        self.spec
+            .format
+            .encode(file, &Content::new(self.spec.seed, file.index), &mut sink)
             .map_err(|source| self.refused(key, source))?;
         let sum = sink.finish();
         if sum.bytes != size {
@@ -403,7 +399,7 @@ impl Generator<'_> {
         key: &str,
         buffer: &mut AlignedBuf,
         encode: impl FnOnce(&mut dyn Sink) -> Result<(), EncodeError>,
-    ) -> Result<FileSum, BenchError> {
+    ) -> Result<FileSum, DatasetError> {
         let writer = Writer::create(self.store, key, buffer)?.with_checksum();
         let mut sink = Stoppable { writer, stop: self.stop };
         encode(&mut sink).map_err(|source| self.refused(key, source))?;
@@ -412,13 +408,13 @@ impl Generator<'_> {
         Ok(FileSum { bytes: written.bytes, crc32 })
     }
 
-    fn refused(&self, key: &str, source: EncodeError) -> BenchError {
-        BenchError::Generate { file: self.store.locate(key), source }
+    fn refused(&self, key: &str, source: EncodeError) -> DatasetError {
+        DatasetError::Generate { file: self.store.locate(key), source }
     }
 }
 
 impl Made {
-    fn count(self, done: &mut Generating) {
+    fn count(self, done: &mut GenerationProgress) {
         let (files, bytes) = match self {
             Self::Written { bytes } => (1, bytes),
             Self::Kept { file_bytes, bytes } => {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::{Clock, Monitor};
 
-use crate::error::BenchError;
+use crate::error::DatasetError;
 use crate::manifest::{Entry, Head};
 use crate::manifest_reader::ManifestReader;
 
@@ -34,7 +34,7 @@ struct Queue {
     batches: VecDeque<Vec<Entry>>,
     /// No further batches come.
     closed: bool,
-    failure: Option<BenchError>,
+    failure: Option<DatasetError>,
 }
 
 impl Queue {
@@ -60,8 +60,8 @@ impl Walk<'_> {
         reader: ManifestReader,
         wanted: impl Fn(&Head) -> bool,
         tool: impl Fn() -> T + Sync,
-        work: impl Fn(&mut T, Entry) -> Result<(), BenchError> + Sync,
-    ) -> Result<Head, BenchError> {
+        work: impl Fn(&mut T, Entry) -> Result<(), DatasetError> + Sync,
+    ) -> Result<Head, DatasetError> {
         let queue = Monitor::new(self.clock, Queue::default());
         let (queue, tool, work) = (&queue, &tool, &work);
         let read = self.clock.scope(|scope| {
@@ -70,7 +70,7 @@ impl Walk<'_> {
                 let started = scope.spawn(name.clone(), move || self.serve(queue, tool(), work));
                 if let Err(source) = started {
                     queue.update(|queue| {
-                        queue.failure = Some(BenchError::NoThread { name, source })
+                        queue.failure = Some(DatasetError::NoThread { name, source })
                     });
                     break;
                 }
@@ -90,7 +90,7 @@ impl Walk<'_> {
         reader: ManifestReader,
         wanted: impl Fn(&Head) -> bool,
         queue: &Monitor<Queue>,
-    ) -> Result<Head, BenchError> {
+    ) -> Result<Head, DatasetError> {
         let hand_over = |batch: Vec<Entry>| {
             queue.wait_for(Queue::has_room);
             queue.update(|queue| queue.batches.push_back(batch));
@@ -119,7 +119,7 @@ impl Walk<'_> {
         &self,
         queue: &Monitor<Queue>,
         mut tool: T,
-        work: &(impl Fn(&mut T, Entry) -> Result<(), BenchError> + Sync),
+        work: &(impl Fn(&mut T, Entry) -> Result<(), DatasetError> + Sync),
     ) {
         while let Some(batch) = queue.wait_for(Queue::next) {
             // There is room now for who waits for it.

@@ -1,8 +1,7 @@
 //! How large the samples of each generated file are.
 
-use feedline_workload::Dataset;
-
 use crate::legacy_random::LegacyNormals;
+use crate::spec::SampleShape;
 
 /// The seed that DLIO draws its sizes from.
 const SIZE_SEED: u32 = 10;
@@ -19,14 +18,14 @@ enum Rule {
 }
 
 impl SampleSizes {
-    /// The sizes that `dataset` asks for.
-    pub fn new(dataset: &Dataset) -> Self {
-        let root = dataset.record_length_bytes.sqrt();
+    /// The sizes that `shape` asks for.
+    pub fn new(shape: &SampleShape) -> Self {
+        let root = shape.length_bytes.sqrt();
         let side = root.floor();
-        let rule = if !dataset.record_dims.is_empty() {
-            Rule::Fixed(dataset.record_dims.clone())
-        } else if dataset.record_length_bytes_stdev > 0.0 {
-            let stdev = dataset.record_length_bytes_stdev / (2.0 * root);
+        let rule = if !shape.dims.is_empty() {
+            Rule::Fixed(shape.dims.clone())
+        } else if shape.length_bytes_stdev > 0.0 {
+            let stdev = shape.length_bytes_stdev / (2.0 * root);
             Rule::Drawn { normals: Box::new(LegacyNormals::new(SIZE_SEED)), side, stdev }
         } else {
             Rule::Fixed(vec![side as u64; 2])
@@ -55,10 +54,10 @@ mod tests {
     use super::*;
 
     fn check(length: f64, stdev: f64, expected: &[[u64; 2]]) {
-        let mut sizes = SampleSizes::new(&Dataset {
-            record_length_bytes: length,
-            record_length_bytes_stdev: stdev,
-            ..Dataset::default()
+        let mut sizes = SampleSizes::new(&SampleShape {
+            length_bytes: length,
+            length_bytes_stdev: stdev,
+            ..SampleShape::default()
         });
         for dims in expected {
             assert_eq!(sizes.next_dims(), dims);
@@ -87,10 +86,10 @@ mod tests {
 
     #[test]
     fn the_168_files_of_unet3d_add_up() {
-        let mut sizes = SampleSizes::new(&Dataset {
-            record_length_bytes: 146_600_628.0,
-            record_length_bytes_stdev: 68_341_808.0,
-            ..Dataset::default()
+        let mut sizes = SampleSizes::new(&SampleShape {
+            length_bytes: 146_600_628.0,
+            length_bytes_stdev: 68_341_808.0,
+            ..SampleShape::default()
         });
         let elements: Vec<u64> = (0..168).map(|_| sizes.next_dims().iter().product()).collect();
         assert_eq!(elements.iter().sum::<u64>(), 25_285_981_919);
@@ -101,7 +100,7 @@ mod tests {
     #[test]
     fn explicit_dimensions_win() {
         let mut sizes =
-            SampleSizes::new(&Dataset { record_dims: vec![3, 4, 5], ..Dataset::default() });
+            SampleSizes::new(&SampleShape { dims: vec![3, 4, 5], ..SampleShape::default() });
         assert_eq!(sizes.next_dims(), [3, 4, 5]);
     }
 }

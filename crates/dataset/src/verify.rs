@@ -12,10 +12,10 @@ use feedline_formats::Place;
 use feedline_store::{AlignedBuf, Kind, Store, StoreError};
 
 use crate::checksum::crc32_of;
-use crate::error::BenchError;
+use crate::error::DatasetError;
 use crate::manifest::{Entry, FileSum, Head, Totals};
 use crate::manifest_reader::ManifestReader;
-use crate::observer::{Observer, Verifying};
+use crate::progress::VerificationProgress;
 use crate::walk::Walk;
 
 /// Bytes of a read.
@@ -33,8 +33,8 @@ pub struct Verification<'a> {
     pub threads: usize,
     /// Set to end it early.
     pub stop: &'a AtomicBool,
-    /// Hears how it goes.
-    pub observer: &'a dyn Observer,
+    /// Told how far it is, from the checking threads.
+    pub progress: &'a (dyn Fn(VerificationProgress) + Sync),
 }
 
 /// What a check found.
@@ -102,14 +102,14 @@ pub enum Fault {
 
 impl Verification<'_> {
     /// Checks every file; each bad one is told to `report` at once, in no order.
-    pub fn run(&self, report: &(dyn Fn(&BadFile) + Sync)) -> Result<Verified, BenchError> {
+    pub fn run(&self, report: &(dyn Fn(&BadFile) + Sync)) -> Result<Verified, DatasetError> {
         let (head, totals) = self.look()?;
-        let done = Mutex::new(Verifying {
+        let done = Mutex::new(VerificationProgress {
             files_total: totals.files,
             bytes_total: totals.bytes,
-            ..Verifying::default()
+            ..VerificationProgress::default()
         });
-        self.observer.verifying(*lock(&done));
+        (self.progress)(*lock(&done));
         let walk = Walk { clock: self.clock, threads: self.threads, stop: self.stop };
         let walked = walk.run(
             self.manifest()?,
@@ -124,35 +124,34 @@ impl Verification<'_> {
                     done.bad_files += 1;
                     report(&BadFile { name, fault });
                 }
-                self.observer.verifying(*done);
+                (self.progress)(*done);
                 Ok(())
             },
         );
-        self.observer.phase_ends();
         walked?;
         let strangers = self.strangers(&head)?;
-        let Verifying { files, bad_files, .. } = *lock(&done);
+        let VerificationProgress { files, bad_files, .. } = *lock(&done);
         let (checked_files, Totals { files, bytes }) = (files, totals);
         Ok(Verified { files, bytes, checked_files, bad_files, strangers })
     }
 
     /// The head and the totals of a manifest that is whole and of a set that is.
-    fn look(&self) -> Result<(Head, Totals), BenchError> {
+    fn look(&self) -> Result<(Head, Totals), DatasetError> {
         let folder = || self.data.locate("");
         if self.data.kind("")? != Some(Kind::Folder) {
-            return Err(BenchError::NoFolder { folder: folder() });
+            return Err(DatasetError::NoFolder { folder: folder() });
         }
         let (head, totals) = self.manifest()?.read(&mut |_, _| Ok(ControlFlow::Continue(())))?;
         if !head.complete {
             let (folder, workload) = (folder(), head.workload);
-            return Err(BenchError::ManifestIncomplete { folder, workload });
+            return Err(DatasetError::ManifestIncomplete { folder, workload });
         }
         Ok((head, totals.expect("it was read to its end")))
     }
 
-    fn manifest(&self) -> Result<ManifestReader, BenchError> {
+    fn manifest(&self) -> Result<ManifestReader, DatasetError> {
         let found = ManifestReader::open(self.data)?;
-        found.ok_or_else(|| BenchError::NoManifest { folder: self.data.locate("") })
+        found.ok_or_else(|| DatasetError::NoManifest { folder: self.data.locate("") })
     }
 
     /// Whether a file is as it should be; `None` if that was stopped.
@@ -184,7 +183,7 @@ impl Verification<'_> {
 
     /// Files in `train` and `valid`, sub-folders included, that the manifest's recipe does not make.
     /// The names follow its rule, so no list of them is kept.
-    fn strangers(&self, head: &Head) -> Result<Strangers, BenchError> {
+    fn strangers(&self, head: &Head) -> Result<Strangers, DatasetError> {
         let mut strangers = Strangers::default();
         let Some((rules, companions)) = head.recipe.as_ref().and_then(|recipe| recipe.names())
         else {
@@ -211,7 +210,7 @@ impl Verification<'_> {
     }
 
     /// The files of a folder and of the folders in it; hidden ones are nobody's data.
-    fn each_file(&self, folder: &str, visit: &mut dyn FnMut(String)) -> Result<(), BenchError> {
+    fn each_file(&self, folder: &str, visit: &mut dyn FnMut(String)) -> Result<(), DatasetError> {
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
             if self.data.kind(&folder)? != Some(Kind::Folder) {
@@ -247,7 +246,6 @@ mod tests {
 
     use super::*;
     use crate::manifest::{self, MANIFEST_NAME, ManifestWriter};
-    use crate::observer::Silent;
     use crate::recipe::tests::recipe;
 
     const FILES: u64 = 300;
@@ -259,7 +257,7 @@ mod tests {
     /// A set of 300 files of up to 299 bytes, more than one batch, and its manifest.
     fn set(complete: bool) -> Memory {
         let store = Memory::new(Clock::real());
-        let recipe = Some(recipe(|workload| workload.dataset.num_files_train = FILES));
+        let recipe = Some(recipe(|spec| spec.train.total = FILES));
         let head = Head { complete, replaces: false, workload: "test".into(), recipe };
         let mut buffer = manifest::buffer();
         let mut writer = ManifestWriter::begin(&store, &head, &mut buffer).unwrap();
@@ -273,9 +271,12 @@ mod tests {
         store
     }
 
-    fn verify(data: &dyn Store, stop: &AtomicBool) -> Result<(Verified, Vec<String>), BenchError> {
+    fn verify(
+        data: &dyn Store,
+        stop: &AtomicBool,
+    ) -> Result<(Verified, Vec<String>), DatasetError> {
         let (clock, bad) = (Clock::real(), Mutex::new(Vec::new()));
-        let check = Verification { clock: &clock, data, threads: 3, stop, observer: &Silent };
+        let check = Verification { clock: &clock, data, threads: 3, stop, progress: &|_| () };
         let verified = check.run(&|file| {
             lock(&bad).push(format!("{}: {}", file.name, file.fault));
         })?;
@@ -354,11 +355,11 @@ mod tests {
     fn without_a_complete_manifest_nothing_is_checked() {
         let store = Memory::new(Clock::real());
         let refused = |store: &Memory| verify(store, &AtomicBool::new(false)).unwrap_err();
-        assert!(matches!(refused(&store), BenchError::NoManifest { .. }));
-        assert!(matches!(refused(&set(false)), BenchError::ManifestIncomplete { .. }));
+        assert!(matches!(refused(&store), DatasetError::NoManifest { .. }));
+        assert!(matches!(refused(&set(false)), DatasetError::ManifestIncomplete { .. }));
         let whole = set(true);
         let text = whole.get(MANIFEST_NAME).unwrap();
         whole.put(MANIFEST_NAME, &text[..text.len() / 2]);
-        assert!(matches!(refused(&whole), BenchError::ManifestBroken { .. }));
+        assert!(matches!(refused(&whole), DatasetError::ManifestBroken { .. }));
     }
 }

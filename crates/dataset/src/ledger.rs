@@ -6,9 +6,8 @@ use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Wri
 
 use feedline_ranks::Team;
 
-use crate::error::BenchError;
+use crate::error::DatasetError;
 use crate::manifest::{FileSum, ManifestWriter};
-use crate::spool;
 
 /// Text that goes to process 0 at a time.
 const MESSAGE_BYTES: usize = 128 << 10;
@@ -23,14 +22,11 @@ pub(crate) enum Ledger<'a> {
 
 impl Ledger<'_> {
     /// A ledger of a process that does not write the manifest.
-    pub(crate) fn waiting(team: &Team) -> Result<Self, BenchError> {
-        let folder = std::env::temp_dir();
-        let file = spool::create(&folder, &format!("entries-{}", team.process()))
-            .map_err(|source| unwritable(&folder.display().to_string(), source))?;
-        Ok(Self::Waiting(BufWriter::new(file)))
+    pub(crate) fn waiting() -> Result<Self, DatasetError> {
+        Ok(Self::Waiting(BufWriter::new(tempfile::tempfile().map_err(spooled)?)))
     }
 
-    pub(crate) fn add(&mut self, name: &str, sum: FileSum) -> Result<(), BenchError> {
+    pub(crate) fn add(&mut self, name: &str, sum: FileSum) -> Result<(), DatasetError> {
         match self {
             Self::Manifest(manifest) => Ok(manifest.add(name, sum)?),
             Self::Waiting(file) => {
@@ -41,7 +37,7 @@ impl Ledger<'_> {
     }
 
     /// Brings the entries of all processes together and publishes the manifest.
-    pub(crate) fn conclude(self, team: &Team) -> Result<(), BenchError> {
+    pub(crate) fn conclude(self, team: &Team) -> Result<(), DatasetError> {
         match self {
             Self::Manifest(mut manifest) => {
                 for process in 1..team.geometry().processes() {
@@ -58,7 +54,7 @@ impl Ledger<'_> {
 }
 
 /// Lines of entries, then an empty message.
-fn send(team: &Team, mut file: File) -> Result<(), BenchError> {
+fn send(team: &Team, mut file: File) -> Result<(), DatasetError> {
     file.seek(SeekFrom::Start(0)).map_err(spooled)?;
     let mut lines = BufReader::new(file);
     let mut message = Vec::new();
@@ -74,7 +70,11 @@ fn send(team: &Team, mut file: File) -> Result<(), BenchError> {
     }
 }
 
-fn receive(team: &Team, process: u32, manifest: &mut ManifestWriter<'_>) -> Result<(), BenchError> {
+fn receive(
+    team: &Team,
+    process: u32,
+    manifest: &mut ManifestWriter<'_>,
+) -> Result<(), DatasetError> {
     loop {
         let message = team.receive(process)?;
         if message.is_empty() {
@@ -82,16 +82,13 @@ fn receive(team: &Team, process: u32, manifest: &mut ManifestWriter<'_>) -> Resu
         }
         for line in message.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             let entry = serde_json::from_slice::<(String, FileSum)>(line);
-            let (name, sum) = entry.map_err(|_| BenchError::OtherBuild { process })?;
+            let (name, sum) = entry.map_err(|_| DatasetError::OtherBuild { process })?;
             manifest.add(&name, sum)?;
         }
     }
 }
 
-fn spooled(source: io::Error) -> BenchError {
-    unwritable("list of generated files in the temporary folder", source)
-}
-
-fn unwritable(file: &str, source: io::Error) -> BenchError {
-    BenchError::Output { file: file.to_owned(), source }
+fn spooled(source: io::Error) -> DatasetError {
+    let file = "list of generated files in the temporary folder".to_owned();
+    DatasetError::Output { file, source }
 }

@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering;
 use feedline_formats::{Content, EncodeError, Sink, StreamError};
 use feedline_store::Kind;
 
-use crate::earlier::Earlier;
-use crate::error::BenchError;
+use crate::error::DatasetError;
+use crate::existing_files::ExistingFiles;
 use crate::generate::Generator;
 use crate::sizes::SampleSizes;
 
 impl Generator<'_> {
     /// An error if a file stands where the data folder should be.
-    pub(crate) fn check_folder(&self) -> Result<(), BenchError> {
+    pub fn check_folder(&self) -> Result<(), DatasetError> {
         match self.store.kind("")? {
-            Some(Kind::File) => Err(BenchError::NotAFolder { folder: self.store.locate("") }),
+            Some(Kind::File) => Err(DatasetError::NotAFolder { folder: self.store.locate("") }),
             _ => Ok(()),
         }
     }
@@ -22,18 +22,18 @@ impl Generator<'_> {
     /// An error if the samples do not go into a file of the format.
     ///
     /// A file is begun and refused its first byte: whatever is wrong with its layout is said before.
-    pub(crate) fn check_layout(&self) -> Result<(), BenchError> {
-        let file = self.spec(0, SampleSizes::new(self.dataset).next_dims());
-        match self.format.encode(&file, &Content::new(0, 0), &mut NoByte) {
+    pub fn check_layout(&self) -> Result<(), DatasetError> {
+        let file = self.spec.file(0, SampleSizes::new(&self.spec.shape).next_dims());
+        match self.spec.format.encode(&file, &Content::new(0, 0), &mut NoByte) {
             Err(wrong @ (EncodeError::Layout { .. } | EncodeError::TooLarge { .. })) => {
-                Err(BenchError::Layout(wrong))
+                Err(DatasetError::Layout(wrong))
             }
             _ => Ok(()),
         }
     }
 
     /// An error if what has to be written cannot fit.
-    pub(crate) fn check_room(&self, earlier: &Earlier) -> Result<(), BenchError> {
+    pub fn check_room(&self, earlier: &ExistingFiles) -> Result<(), DatasetError> {
         let free = self.store.free_bytes("")?.unwrap_or(u64::MAX);
         let kept = earlier.kept().bytes;
         let needed = self.bytes_up_to(free.saturating_add(kept)).saturating_sub(kept);
@@ -42,16 +42,16 @@ impl Generator<'_> {
             let needed = needed.saturating_sub(self.bytes_there(earlier, needed - free)?);
             if needed > free {
                 let folder = self.store.locate("");
-                return Err(BenchError::NoSpace { folder, needed, free });
+                return Err(DatasetError::NoSpace { folder, needed, free });
             }
         }
         Ok(())
     }
 
     /// Bytes of the files that are there and not certain to stay, counted only until `enough`.
-    fn bytes_there(&self, earlier: &Earlier, enough: u64) -> Result<u64, BenchError> {
+    fn bytes_there(&self, earlier: &ExistingFiles, enough: u64) -> Result<u64, DatasetError> {
         let mut sum = 0u64;
-        for index in (0..self.files_total()).filter(|&index| !earlier.keeps(index)) {
+        for index in (0..self.spec.files()).filter(|&index| !earlier.keeps(index)) {
             if sum >= enough || self.stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -62,14 +62,18 @@ impl Generator<'_> {
 
     /// Bytes of all files; with files of different size, only until they exceed `limit`.
     pub(crate) fn bytes_up_to(&self, limit: u64) -> u64 {
-        let mut sizes = SampleSizes::new(self.dataset);
-        let files = self.files_total();
+        let mut sizes = SampleSizes::new(&self.spec.shape);
+        let files = self.spec.files();
         let mut size = |index| {
-            let file = self.spec(index, sizes.next_dims());
-            self.format.size(&file).bytes().saturating_add(self.format.companion_bytes(&file))
+            let file = self.spec.file(index, sizes.next_dims());
+            self.spec
+                .format
+                .size(&file)
+                .bytes()
+                .saturating_add(self.spec.format.companion_bytes(&file))
         };
         let first = size(0);
-        if SampleSizes::new(self.dataset).is_uniform() {
+        if SampleSizes::new(&self.spec.shape).is_uniform() {
             // A synthetic file holds its own number, so the last one is the longest.
             return first.max(size(files - 1)).saturating_mul(files);
         }

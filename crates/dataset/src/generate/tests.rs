@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use feedline_formats::{Access, Companion, DecodeError, Opened, Options, Scratch, Source, find};
+use feedline_formats::{Access, Companion, DecodeError, Format, Opened, Scratch, Source};
 use feedline_store::{Failing, Kind, Memory, Op};
-use feedline_workload::Workload;
 
 use super::*;
 use crate::manifest::MANIFEST_NAME;
-use crate::observer::Silent;
-use crate::plan::Semantics;
+use crate::recipe::tests::{format, spec};
 
 const ENOSPC: i32 = 28;
 
 /// npy files with an index beside them and another one in the index folder.
-struct Indexed(Box<dyn Format>);
+struct Indexed(Arc<dyn Format>);
 
 const BESIDE: Companion = Companion { suffix: ".off", place: Place::Beside };
 const APART: Companion = Companion { suffix: ".idx", place: Place::IndexFolder };
@@ -69,8 +67,7 @@ impl Format for Indexed {
 
 /// One data set to be made.
 struct Set {
-    workload: Workload,
-    format: Box<dyn Format>,
+    spec: DatasetSpec,
     clock: Clock,
     stop: AtomicBool,
 }
@@ -78,51 +75,44 @@ struct Set {
 impl Set {
     /// Four npy files of 64 bytes.
     fn new() -> Self {
-        let mut workload = Workload::default();
-        workload.dataset.format = feedline_workload::Format::Npy;
-        workload.dataset.num_files_train = 3;
-        workload.dataset.num_files_eval = 1;
-        workload.dataset.record_length_bytes = 64.0;
-        let format = (find("npy").unwrap().build)(&Options::default()).unwrap();
-        Self { workload, format, clock: Clock::real(), stop: AtomicBool::new(false) }
+        let spec = spec(|spec| {
+            spec.format = format("npy");
+            (spec.train.total, spec.eval.total) = (3, 1);
+            (spec.train.extension, spec.eval.extension) = ("npy", "npy");
+        });
+        Self { spec, clock: Clock::real(), stop: AtomicBool::new(false) }
     }
 
     fn indexed() -> Self {
-        let plain = Self::new();
-        Self { format: Box::new(Indexed(plain.format)), ..plain }
+        let mut set = Self::new();
+        set.spec.format = Arc::new(Indexed(set.spec.format));
+        set
     }
 
-    fn with_seed(seed: u32) -> Self {
+    fn with_seed(seed: u64) -> Self {
         let mut set = Self::new();
-        set.workload.train.seed = seed;
+        set.spec.seed = seed;
         set
     }
 
     fn with<R>(&self, store: &dyn Store, work: impl FnOnce(&Generator<'_>) -> R) -> R {
-        let plan = Plan::new(&self.workload, 1, Semantics::Feedline).unwrap();
-        let element = Element::UInt8;
         work(&Generator {
             team: &Team::alone(1),
             clock: &self.clock,
             store,
-            plan: &plan,
-            dataset: &self.workload.dataset,
+            spec: &self.spec,
             workload: "test",
-            recipe: Recipe::new(&self.workload, &plan, element, Options::default()),
-            format: &*self.format,
-            element,
-            seed: crate::recipe::seed(&self.workload),
             stop: &self.stop,
-            observer: &Silent,
+            progress: &|_| (),
         })
     }
 
-    fn make(&self, store: &dyn Store) -> Result<Generated, BenchError> {
+    fn make(&self, store: &dyn Store) -> Result<Generated, DatasetError> {
         self.with(store, |generator| {
             let earlier = generator.look_back()?;
             generator.check_room(&earlier)?;
             let made = generator.run(&earlier)?;
-            assert_eq!(made.files + made.kept_files, generator.files_total());
+            assert_eq!(made.files + made.kept_files, self.spec.files());
             Ok(made)
         })
     }
@@ -352,7 +342,7 @@ fn only_what_is_missing_needs_room() {
     }
     let store = Memory::new(Clock::real());
     let refused = |free| match Set::new().make(&Room(store.clone(), free)) {
-        Err(BenchError::NoSpace { needed, .. }) => Some(needed),
+        Err(DatasetError::NoSpace { needed, .. }) => Some(needed),
         Err(error) => panic!("{error}"),
         Ok(_) => None,
     };

@@ -1,0 +1,39 @@
+//! What can go wrong while batches are read.
+
+use feedline_dataset::DatasetError;
+use feedline_store::StoreError;
+
+/// Why a batch could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// A sample could not be read.
+    #[error(transparent)]
+    Sample(#[from] DatasetError),
+    /// The bytes of a batch could not be moved.
+    #[error("batch {batch} cannot be read")]
+    Bytes {
+        /// The batch's number in the epoch.
+        batch: u64,
+        /// What is wrong, and with which file.
+        #[source]
+        source: StoreError,
+    },
+    /// The reader ended in a fault of Feedline's own; its words are on stderr.
+    #[error("the reader of batch {batch} panicked")]
+    Panicked {
+        /// The batch's number in the epoch.
+        batch: u64,
+    },
+    /// The system starts no further thread.
+    #[error("reader {reader} cannot be started")]
+    NoThread {
+        /// The reader's number.
+        reader: usize,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// Reading was asked to stop.
+    #[error("reading was stopped")]
+    Stopped,
+}
