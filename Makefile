@@ -17,14 +17,14 @@ SQL := --locked --manifest-path crates/sql/Cargo.toml
 .PHONY: help demo sql test test-torch test-sql fmt lint bench fuzz golden toolchain
 
 help:
-	@echo "make demo        build Feedline, run a small job on local files, show the result"
-	@echo "make sql         build feedline-sql, SQL over traces, beside feedline (a first build takes long)"
-	@echo "make test        install what the tests need, run them all"
-	@echo "make test-torch  run the tests that need PyTorch alone (it takes 5.6 GB of disk)"
-	@echo "make test-sql    run the tests of feedline-sql alone (DataFusion and Ballista)"
-	@echo "make bench       measure Feedline beside its peers and the machine's limits (see bench/peers.sh)"
-	@echo "make fuzz        read damaged files: a million of every format, many traces (FEEDLINE_FUZZ=N for N)"
-	@echo "make golden      rewrite the recorded results that tests compare with; read the diff"
+	@echo "make demo        build Feedline, run a small job on local files and show the result"
+	@echo "make sql         build feedline-sql, which queries traces in SQL (the first build takes long)"
+	@echo "make test        install what the tests need and run all of them"
+	@echo "make test-torch  run only the tests that need PyTorch (5.6 GB of disk space)"
+	@echo "make test-sql    run only the tests of feedline-sql (DataFusion and Ballista)"
+	@echo "make bench       compare Feedline with other tools and the machine's limits (see bench/peers.sh)"
+	@echo "make fuzz        read damaged files: a million per format, and many traces (FEEDLINE_FUZZ=N for N)"
+	@echo "make golden      rewrite the recorded results that tests compare with; review the diff"
 
 demo: toolchain
 	cargo build --release --locked --package feedline --package feedline-preload
@@ -40,9 +40,9 @@ demo: toolchain
 	@echo
 	@echo "+ feedline trace -- tar czf result.tgz result"
 	@cd "$(DEMO_DIR)" && "$(FEEDLINE)" trace -o trace --overwrite -- tar czf result.tgz result
-	@echo "The data (2 GiB) stays for the next demo; free it with: rm -r $(DEMO_DIR)"
+	@echo "The data (2 GiB) is kept for the next demo; delete it with: rm -r $(DEMO_DIR)"
 
-# DataFusion and Ballista are a workspace of their own, which nothing else builds.
+# DataFusion and Ballista are in a workspace of their own, which nothing else builds.
 sql: toolchain
 	cargo build --release --locked --package feedline
 	cargo build --release $(SQL)
@@ -51,7 +51,7 @@ sql: toolchain
 test: toolchain
 	@tests/run.sh
 
-# Part of `make test` where there is room for PyTorch; here it is an error if there is not.
+# Part of `make test` if PyTorch fits on the disk; here it is an error if it does not.
 test-torch: toolchain
 	@tests/run.sh torch
 
@@ -70,12 +70,12 @@ bench: toolchain
 	    cargo build --release --locked --package feedline --features mpi && \
 	    cargo build --release --locked --package feedline-ranks --features mpi --examples && \
 	    install -D "$(FEEDLINE)" "$(CARGO_TARGET_DIR)/release/mpi/feedline"; \
-	else echo "no MPI: the bench leaves it out"; fi
+	else echo "no MPI: skipping its measurements"; fi
 	cargo build --release --locked --package feedline --package feedline-preload
 	cargo build --release --locked --package feedline-bench --examples
 	cargo build --release --locked --package feedline-s3-server --bins --examples
 	cargo build --release --locked --package feedline-trace --example large
-	@command -v python3 >/dev/null || { echo "error: no Python; bring it with: \
+	@command -v python3 >/dev/null || { echo "error: no Python; install it with: \
 	apt-get install -y python3" >&2; exit 2; }
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/compare.py
 
@@ -90,7 +90,7 @@ golden: toolchain
 	@git status --short
 
 toolchain:
-	@command -v cargo >/dev/null || { echo "error: no Rust toolchain; bring it with: \
+	@command -v cargo >/dev/null || { echo "error: no Rust toolchain; install it with: \
 	curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh" >&2; exit 2; }
-	@command -v cc >/dev/null || { echo "error: no C compiler (Rust links with it); bring it with: \
+	@command -v cc >/dev/null || { echo "error: no C compiler (Rust links with it); install it with: \
 	apt-get install -y gcc libc6-dev" >&2; exit 2; }

@@ -93,7 +93,7 @@ class Bench:
     def require(self, path, bring):
         """Raises FileNotFoundError with the command that brings `path`, if it is missing."""
         if not path.exists():
-            raise FileNotFoundError(f"no {path.name}; bring it with: {bring}")
+            raise FileNotFoundError(f"no {path.name}; install it with: {bring}")
 
     def large(self, **changes):
         """14 files of 146.6 MB, 1.9 GiB in all, as Feedline writes them."""
@@ -332,7 +332,7 @@ def main(argv):
         return 2
     bench = Bench(options)
     if not bench.feedline.binary.exists():
-        print(f"error: no {bench.feedline.binary}; bring it with: make bench", file=sys.stderr)
+        print(f"error: no {bench.feedline.binary}; install it with: make bench", file=sys.stderr)
         return 2
     facts = machine()
     if facts["load_at_start"] > facts["cpus"] / 2:

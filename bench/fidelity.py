@@ -231,7 +231,7 @@ class Fidelity:
     def prepare(self, python):
         """Compiles the library, and measures a Python with torch."""
         if not shutil.which("gcc"):
-            raise FileNotFoundError("no gcc; bring it with: apt-get install -y gcc libc6-dev")
+            raise FileNotFoundError("no gcc; install it with: apt-get install -y gcc libc6-dev")
         subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(self.library), str(SOURCE),
                         "-ldl"], check=True)
         self.feedline.held = {}

@@ -61,7 +61,7 @@ class FormatSections:
         job = self.bench.large(more=(("reader.odirect", "True"),))
         fio = shutil.which("fio")
         if fio is None:
-            raise FileNotFoundError("no fio; bring it with: apt-get install -y fio")
+            raise FileNotFoundError("no fio; install it with: apt-get install -y fio")
         ours, theirs = [], []
         for _ in range(self.rounds):
             usage = self.bench.feedline.generate(job)

@@ -35,7 +35,7 @@ class JobSections:
     def check(self):
         """Says what is missing."""
         if shutil.which("mpirun") is None:
-            raise FileNotFoundError(f"no mpirun; bring it with: {BRING}")
+            raise FileNotFoundError(f"no mpirun; install it with: {BRING}")
         self.bench.require(self.feedline, BRING)
         self.bench.require(self.program, BRING)
 

@@ -45,7 +45,7 @@ class Limits:
         has a file of its own; the time of the writers ends when the device has everything."""
         fio = shutil.which("fio")
         if fio is None:
-            raise FileNotFoundError("no fio; bring it with: apt-get install -y fio")
+            raise FileNotFoundError("no fio; install it with: apt-get install -y fio")
         self.folder.mkdir(exist_ok=True)
         rates = {}
         for way, more in (("write", ["--end_fsync=1", "--fallocate=none"]), ("read", [])):

@@ -37,7 +37,7 @@ if ((${#missing[@]})); then
         apt-get update -qq
         $bring -qq >/dev/null
     else
-        echo "error: ${missing[*]} missing; bring it with: sudo $bring" >&2
+        echo "error: ${missing[*]} missing; install it with: sudo $bring" >&2
         exit 2
     fi
 fi

@@ -23,7 +23,7 @@ class Reads:
 def traced_reads(program, job, trace):
     """Trains once under strace; raises ValueError if no file below the job's folder was read."""
     if shutil.which("strace") is None:
-        raise FileNotFoundError("no strace; bring it with: apt-get install -y strace")
+        raise FileNotFoundError("no strace; install it with: apt-get install -y strace")
     program.run([
         "strace", "-f", "-qq", "--seccomp-bpf", "-y", "-ttt", "-s", "0",
         "-e", f"trace=execve,{','.join(READS)}", "-o", str(trace), *program.argv(job, False),

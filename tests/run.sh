@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
 # Runs every check and test and ends with the line "N passed, M failed".
 #
-# Seven parts: formatting, lints, doc links and licenses, the Rust tests, the tests of a build with MPI under
-# Open MPI's mpirun, those of `crates/sql` (DataFusion and Ballista, a workspace of its own), and the judges: NumPy,
-# pandas, h5py, Pillow, pyarrow, TensorFlow, WebDataset, safetensors, moto, boto3, WsgiDAV, Hydra, PyYAML,
-# DFTracer's tools and Perfetto's classes in a Python environment of their own, Azurite from npm, and
-# Chromium, which look at what the built program wrote and read; PyTorch in another one, which looks
-# at checkpoints and orders, and is traced; and the readers of both beside Feedline's, call by call.
-# Exit status 0 only if all of them ran and passed; an ignored or skipped test counts as failed. PyTorch
-# is so large that a machine may not have room for it: then its judges do not run, and the summary says
-# so. `tests/run.sh torch` runs them alone, and there it is a failure; `tests/run.sh sql` runs those of
-# `crates/sql` alone.
+# Formatting, lints, doc links and licenses; the Rust tests; the tests of a build with MPI under Open MPI's
+# mpirun; those of `crates/sql`, a workspace of its own; and the judges, which compare Feedline with programs
+# that were written by others:
+# - tests/judges: NumPy, pandas, h5py, Pillow, pyarrow, TensorFlow, WebDataset, safetensors, moto, boto3,
+#   WsgiDAV, Hydra, PyYAML, DFTracer's tools and Perfetto's classes in a Python environment of their own,
+#   Azurite from npm, and Chromium
+# - tests/judges_torch: PyTorch in another environment, for checkpoints, orders and traces
+# - tests/fidelity: the readers of both environments compared with Feedline's, call by call
+#
+# Exits with 0 only if all of them ran and passed; an ignored or skipped test counts as failed. PyTorch may
+# not fit on a machine; then its judges do not run, and the summary says so. `tests/run.sh torch` runs only
+# these and fails if they cannot run; `tests/run.sh sql` runs only those of `crates/sql`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 part=${1:-all}
 if [[ $part != all && $part != torch && $part != sql ]]; then
-    echo "error: no part \`$part\` of the tests; expected \`torch\`, \`sql\`, or nothing for all of them" >&2
+    echo "error: unknown part \`$part\`; expected \`torch\`, \`sql\`, or no argument to run everything" >&2
     exit 2
 fi
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/feedline
@@ -24,7 +26,7 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 log=$(mktemp -d "${TMPDIR:-/tmp}/feedline-test.XXXXXX")
 trap 'rm -rf "$log"' EXIT
-# A calibration of this machine would change what runs of the tests burn.
+# A calibration of this machine would change the CPU time that runs of the tests burn.
 export XDG_DATA_HOME=$log/data
 unset FEEDLINE_CALIBRATION
 
@@ -32,23 +34,23 @@ passed=0
 failed=0
 summary=()
 
-# rustfmt and clippy are parts of the toolchain that a minimal install leaves out.
+# A minimal toolchain does not have rustfmt and clippy.
 toolchain() {
-    local component bring
+    local component install
     for component in rustfmt:fmt clippy:clippy; do
         if cargo "${component#*:}" --version >/dev/null 2>&1; then continue; fi
-        bring="rustup component add ${component%:*}"
+        install="rustup component add ${component%:*}"
         if command -v rustup >/dev/null; then
-            echo "installing: $bring"
-            $bring
+            echo "installing: $install"
+            $install
         else
-            echo "error: no cargo ${component#*:}; bring it with: $bring" >&2
+            echo "error: no cargo ${component#*:}; install it with: $install" >&2
             exit 2
         fi
     done
 }
 
-# Prints a heading, runs the command; a failure is counted and named, the other parts still run.
+# Prints a heading and runs the command. A failure is counted and named, and the other parts still run.
 check() {
     local name=$1
     shift
@@ -61,8 +63,8 @@ check() {
     fi
 }
 
-# Runs a command; where nobody watches, one that stands still is ended after so many minutes, and the parts
-# behind it still run.
+# Runs a command. Without a terminal, ends it after this many minutes, so that a hang does not keep the
+# other parts from running.
 limited() {
     local minutes=$1
     shift
@@ -73,7 +75,7 @@ limited() {
     fi
 }
 
-# Prints a heading, runs cargo test, adds up the "test result:" lines of all test programs.
+# Prints a heading, runs cargo test, and adds up the "test result:" lines of all test programs.
 rust_tests() {
     local name=$1 status=0 ok bad ignored
     shift
@@ -82,15 +84,14 @@ rust_tests() {
     read -r ok bad ignored < <(awk '
         /^test result: / { ok += $4; bad += $6; ignored += $8 }
         END { print ok + 0, bad + 0, ignored + 0 }' "$log/rust")
-    # A build error or a test program that died has no failed test to show for it, an empty run none
-    # to show at all.
+    # A build error, a test program that crashed and an empty run report no failed test, but are failures.
     if ((status != 0 && bad == 0 || ok + bad == 0)); then bad=1; fi
     passed=$((passed + ok))
     failed=$((failed + bad + ignored))
     summary+=("$name: $ok passed, $bad failed, $ignored ignored")
 }
 
-# Checks licenses, sources and versions of all dependencies. cargo-deny takes 2.4 CPU minutes to build, once.
+# Checks licenses, sources and versions of all dependencies. Building cargo-deny takes 2.4 CPU minutes, once.
 deny() {
     local version=0.20.2 folder rules=(bans licenses sources)
     folder=$cache/cargo-deny-$version
@@ -105,7 +106,7 @@ deny() {
             --config deny.toml check "${rules[@]}"
 }
 
-# Installs Debian packages, or says how.
+# Installs Debian packages, or prints the command to do so.
 packages() {
     local missing=() package
     for package in "$@"; do
@@ -113,22 +114,22 @@ packages() {
             missing+=("$package")
     done
     if ((${#missing[@]} == 0)); then return 0; fi
-    local bring="apt-get install -y ${missing[*]}"
+    local install="apt-get install -y ${missing[*]}"
     if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-        echo "installing: $bring"
-        apt-get update -qq && $bring -qq >/dev/null
+        echo "installing: $install"
+        apt-get update -qq && $install -qq >/dev/null
     else
-        echo "error: missing packages; bring them with: sudo $bring" >&2
+        echo "error: missing packages; install them with: sudo $install" >&2
         return 1
     fi
 }
 
-# What the tests of the preload library compile with, and the programs that they run under it.
+# What the tests of the preload library compile with, and the programs that they trace.
 preload_packages() {
     packages gcc libc6-dev liburing-dev git tar sqlite3 nodejs postgresql perl util-linux
 }
 
-# Hosts are namespaces of this machine, see crates/feedline/tests/cli/hosts.rs.
+# Hosts are network namespaces of this machine, see crates/feedline/tests/cli/hosts.rs.
 mpi_tests() {
     if packages libopenmpi-dev openmpi-bin libclang-dev iproute2; then
         check "cargo clippy with MPI" cargo clippy --locked --package feedline --features mpi \
@@ -140,8 +141,8 @@ mpi_tests() {
     fi
 }
 
-# A workspace of its own, in the same target folder. Clippy runs as its compiler: `cargo clippy` would look
-# at DataFusion and Ballista once more, which takes minutes.
+# A workspace of its own, in the same target folder. Clippy runs as its compiler, because `cargo clippy` would
+# check DataFusion and Ballista again, which takes minutes.
 sql_tests() {
     local manifest=crates/sql/Cargo.toml
     check "cargo fmt of sql" cargo fmt --manifest-path "$manifest" --check
@@ -151,23 +152,23 @@ sql_tests() {
         cargo test --locked --no-run --manifest-path "$manifest"
 }
 
-makes_environments() {
+can_create_environments() {
     "${PYTHON:-python3}" -c 'import venv, ensurepip' 2>/dev/null
 }
 
-# Makes sure that there is a Python that makes environments.
-bring_python() {
-    makes_environments || { packages python3 python3-venv && makes_environments; }
+# Makes sure that there is a Python that can create environments.
+ensure_python() {
+    can_create_environments || { packages python3 python3-venv && can_create_environments; }
 }
 
-# The folder of an environment is named after what goes into it.
+# An environment's folder is named after its requirements.
 environment_id() {
     { "${PYTHON:-python3}" --version; cat "$@"; } | sha256sum | cut -c1-16
 }
 
-# Brings up the judges' Python environment.
+# Creates the judges' Python environment.
 judges_environment() {
-    bring_python || return 1
+    ensure_python || return 1
     judges=$cache/judges-$(environment_id tests/requirements-dlio.txt tests/requirements.txt)
     if [[ ! -e $judges/complete ]]; then
         echo "installing the judges (NumPy, h5py, TensorFlow and others, 2 GB) into $judges"
@@ -181,12 +182,12 @@ judges_environment() {
     fi
 }
 
-# Brings up the environment of the judges that need PyTorch, or sets `reason`. Wheels are unpacked on the
-# disk that was looked at, and no bytecode is made of what no test imports.
+# Creates the environment of the judges that need PyTorch, or sets `reason`. Wheels are unpacked on the disk
+# whose free space was checked, and bytecode is only compiled for what a test imports.
 torch_environment() {
     local needed_mib=9216 free_mib
-    if ! bring_python; then
-        reason="no Python that makes environments"
+    if ! ensure_python; then
+        reason="no Python that can create environments"
         return 1
     fi
     torch=$cache/judges-torch-$(environment_id tests/requirements-torch.txt)
@@ -212,25 +213,25 @@ torch_environment() {
     return 1
 }
 
-# Brings up Azurite, Microsoft's emulator of Azure's object store; its folder is named after its version.
+# Installs Azurite, Microsoft's emulator of Azure's object store, in a folder named after its version.
 azurite_environment() {
     local version=3.35.0
     if ! command -v npm >/dev/null; then packages nodejs npm || return 1; fi
     local folder=$cache/azurite-$version
     export AZURITE=$folder/node_modules/.bin/azurite-blob
     if [[ -e $folder/complete ]]; then return 0; fi
-    local bring=(npm install --prefix "$folder" --no-audit --no-fund --silent "azurite@$version")
-    echo "installing: ${bring[*]}"
+    local install=(npm install --prefix "$folder" --no-audit --no-fund --silent "azurite@$version")
+    echo "installing: ${install[*]}"
     rm -rf "$folder"
     mkdir -p "$folder"
-    if ! "${bring[@]}"; then
-        echo "error: no Azurite; bring it with: ${bring[*]}" >&2
+    if ! "${install[@]}"; then
+        echo "error: cannot install Azurite with: ${install[*]}" >&2
         return 1
     fi
     touch "$folder/complete"
 }
 
-# What the judges look at, all of it in one build so that no library is built twice.
+# Builds what the judges look at, at once so that no library is built twice.
 judged_programs() {
     cargo build --locked --package feedline --bin feedline \
         --package feedline-checkpoint --example write --package feedline-trace --example known \
@@ -239,7 +240,7 @@ judged_programs() {
         cargo build --locked --package feedline-preload
 }
 
-# Runs the judges of a folder with a Python of theirs; pytest's own counts come from its XML report.
+# Runs the judges of a folder with their Python; the counts come from pytest's XML report.
 judge() {
     local name=$1 python=$2 folder=$3 ok=0 bad=1 skipped=0 report=$log/judges.xml
     rm -f "$report"
@@ -263,7 +264,7 @@ total, bad, skipped = (
 print(total - bad - skipped, bad, skipped)
 PY
         )
-        # An empty run is a fault of the run, not a success.
+        # An empty run is a failure.
         if ((ok + bad + skipped == 0)); then bad=1; fi
     fi
     passed=$((passed + ok))
@@ -290,15 +291,15 @@ judge_tests() {
     fi
 }
 
-# The real readers beside Feedline's under strace, and on file systems of their own, which only root can
-# mount. They need both environments.
+# Compares the real readers with Feedline's under strace, on separate file systems, which only root can mount.
+# Needs both environments.
 fidelity_tests() {
     echo "== fidelity"
     local reason=
     if [[ $(id -u) != 0 ]]; then
         summary+=("fidelity: NOT RUN, only root can mount; run it with: sudo -E make test")
     elif ! torch_environment; then
-        summary+=("fidelity: NOT RUN, $reason; bring it with: make test-torch")
+        summary+=("fidelity: NOT RUN, $reason; install it with: make test-torch")
     elif packages strace e2fsprogs mount gcc libc6-dev && judges_environment && judged_programs; then
         FEEDLINE_TORCH_PYTHON=$torch/bin/python PYTHONDONTWRITEBYTECODE=1 \
             judge "fidelity" "$judges/bin/python" tests/fidelity
@@ -317,7 +318,7 @@ torch_tests() {
             failed=$((failed + 1))
             summary+=("torch judges: FAILED, $reason")
         else
-            summary+=("torch judges: NOT RUN, $reason; bring it with: make test-torch")
+            summary+=("torch judges: NOT RUN, $reason; install it with: make test-torch")
         fi
     elif judged_programs; then
         PYTHONDONTWRITEBYTECODE='' PYTHONPYCACHEPREFIX=$torch/bytecode \

@@ -70,7 +70,7 @@ impl Case<'_> {
         assert_ne!(
             plain.status.code(),
             Some(127),
-            "{}\nbring it with: apt-get install -y {}",
+            "{}\ninstall it with: apt-get install -y {}",
             String::from_utf8_lossy(&plain.stderr),
             self.packages
         );

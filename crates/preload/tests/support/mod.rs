@@ -70,7 +70,7 @@ pub(crate) fn compile(source: &str, folder: &Folder, flags: &[&str]) -> PathBuf 
         .args(flags)
         .arg("-ldl")
         .output()
-        .expect("no C compiler; bring it with: apt-get install gcc libc6-dev");
+        .expect("no C compiler; install it with: apt-get install gcc libc6-dev");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     program
 }
