@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use feedline_clock::{Clock, Monitor};
 use feedline_formats::Stretch;
 use feedline_store::{
-    AlignedBuf, Extent, Meter, Metered, Object, Progress, ReadQueue, Store, StoreError,
+    AlignedBuf, Destination, Meter, Metered, Object, ObjectRange, Progress, ReadQueue, Store,
+    StoreError,
 };
 
 /// The deep side of one reader.
 pub(crate) struct Deep {
     queue: Queue,
     /// What the current batch consists of.
-    extents: Vec<Extent>,
+    ranges: Vec<ObjectRange>,
     stretches: Vec<Stretch>,
     /// What threads have counted.
     meter: Mutex<Meter>,
@@ -40,13 +41,13 @@ impl Deep {
             }
             Err(error) => Queue::Refused(Some(error)),
         };
-        let (extents, stretches) = (Vec::new(), Vec::new());
-        Self { queue, extents, stretches, meter: Mutex::default() }
+        let (ranges, stretches) = (Vec::new(), Vec::new());
+        Self { queue, ranges, stretches, meter: Mutex::default() }
     }
 
     /// Forgets the last batch.
     pub(crate) fn clear(&mut self) {
-        self.extents.clear();
+        self.ranges.clear();
     }
 
     /// Where the stretches of the next file go.
@@ -59,9 +60,9 @@ impl Deep {
     /// of two rows, the chunk of two samples) is not read twice.
     pub(crate) fn add(&mut self, key: &str) {
         for part in &self.stretches {
-            let extent = Extent { key: key.to_owned(), offset: part.offset, len: part.len };
-            if self.extents.last() != Some(&extent) {
-                self.extents.push(extent);
+            let range = ObjectRange { key: key.to_owned(), offset: part.offset, len: part.len };
+            if self.ranges.last() != Some(&range) {
+                self.ranges.push(range);
             }
         }
     }
@@ -80,10 +81,10 @@ impl Deep {
     ) -> Result<u64, StoreError> {
         match &mut self.queue {
             Queue::Refused(error) => Err(error.take().expect("the first error ends the reader")),
-            Queue::Own(queue) => queue.read(&self.extents, &mut |_| ()),
+            Queue::Own(queue) => queue.read(&self.ranges, Destination::Discard, &mut |_| ()),
             Queue::Threads(buffers) => {
                 progress.enter_storage(clock.now());
-                let bytes = on_threads(clock, plain, &self.extents, buffers, &self.meter);
+                let bytes = on_threads(clock, plain, &self.ranges, buffers, &self.meter);
                 progress.leave_storage(clock.now());
                 bytes
             }
@@ -96,8 +97,8 @@ const PIECES_AT_A_TIME: u64 = 8;
 
 /// What is left of a batch. Threads take parts of it until nothing is left and nobody can add more.
 struct Work {
-    left: VecDeque<Extent>,
-    /// Threads that are reading, and may yet find that their extent is long.
+    left: VecDeque<ObjectRange>,
+    /// Threads that are reading, and may yet find that their range is long.
     reading: usize,
     bytes: u64,
     error: Option<StoreError>,
@@ -105,14 +106,14 @@ struct Work {
 
 impl Work {
     /// The next part, the end of the work, or neither yet.
-    fn take(&mut self) -> Option<Option<Extent>> {
+    fn take(&mut self) -> Option<Option<ObjectRange>> {
         if self.error.is_some() {
             return Some(None);
         }
         match self.left.pop_front() {
-            Some(extent) => {
+            Some(range) => {
                 self.reading += 1;
-                Some(Some(extent))
+                Some(Some(range))
             }
             None => (self.reading == 0).then_some(None),
         }
@@ -129,21 +130,21 @@ impl Work {
     }
 }
 
-/// Reads all extents on as many threads as there are buffers; the first error ends all.
+/// Reads all ranges on as many threads as there are buffers; the first error ends all.
 fn on_threads(
     clock: &Clock,
     store: &Arc<dyn Store>,
-    extents: &[Extent],
+    ranges: &[ObjectRange],
     buffers: &mut [AlignedBuf],
     meter: &Mutex<Meter>,
 ) -> Result<u64, StoreError> {
-    let left = extents.iter().cloned().collect();
+    let left = ranges.iter().cloned().collect();
     let work = Monitor::new(clock, Work { left, reading: 0, bytes: 0, error: None });
     clock.scope(|scope| {
         let work = &work;
         // Fewer threads than asked for are slower, not wrong; the caller's own reads in any case.
         let (own, others) = buffers.split_first_mut().expect("the depth is at least 1");
-        let useful = most_reads(extents, own.len()).saturating_sub(1).min(others.len());
+        let useful = most_reads(ranges, own.len()).saturating_sub(1).min(others.len());
         for (number, buffer) in others[..useful].iter_mut().enumerate() {
             let name = format!("lane {number}");
             let lane = move || lane(clock, store, work, buffer, meter);
@@ -168,8 +169,8 @@ fn lane(
 ) {
     let store = Metered::new(Arc::clone(store), clock.clone());
     let mut last = None;
-    while let Some(extent) = work.wait_for(Work::take) {
-        let result = read_part(&store, extent, buffer, &mut last, |rest| {
+    while let Some(range) = work.wait_for(Work::take) {
+        let result = read_part(&store, range, buffer, &mut last, |rest| {
             work.update(|work| work.left.push_front(rest));
         });
         work.update(|work| work.done(result));
@@ -178,41 +179,41 @@ fn lane(
 }
 
 /// How many reads there can be at a time at most.
-fn most_reads(extents: &[Extent], piece_bytes: usize) -> usize {
+fn most_reads(ranges: &[ObjectRange], piece_bytes: usize) -> usize {
     let unit = piece_bytes as u64 * PIECES_AT_A_TIME;
-    let parts = |extent: &Extent| extent.len.map_or(u64::MAX, |len| len.div_ceil(unit).max(1));
-    let sum = extents.iter().fold(0u64, |sum, extent| sum.saturating_add(parts(extent)));
+    let parts = |range: &ObjectRange| range.len.map_or(u64::MAX, |len| len.div_ceil(unit).max(1));
+    let sum = ranges.iter().fold(0u64, |sum, range| sum.saturating_add(parts(range)));
     usize::try_from(sum).unwrap_or(usize::MAX)
 }
 
-/// Reads the beginning of an extent and hands back the rest first, if it is long. The object that was
+/// Reads the beginning of an range and hands back the rest first, if it is long. The object that was
 /// read last stays open for its next part.
 fn read_part(
     store: &Metered<Arc<dyn Store>>,
-    extent: Extent,
+    range: ObjectRange,
     buffer: &mut AlignedBuf,
     last: &mut Option<(String, Box<dyn Object>)>,
-    hand_back: impl FnOnce(Extent),
+    hand_back: impl FnOnce(ObjectRange),
 ) -> Result<u64, StoreError> {
-    if last.as_ref().is_none_or(|(key, _)| *key != extent.key) {
-        *last = Some((extent.key.clone(), store.open(&extent.key)?));
+    if last.as_ref().is_none_or(|(key, _)| *key != range.key) {
+        *last = Some((range.key.clone(), store.open(&range.key)?));
     }
     let object = &mut last.as_mut().expect("opened above").1;
-    let mut len = match extent.len {
+    let mut len = match range.len {
         Some(len) => len,
-        None => object.len()?.saturating_sub(extent.offset),
+        None => object.len()?.saturating_sub(range.offset),
     };
     let piece = buffer.len() as u64;
-    let stop = (extent.offset / piece + PIECES_AT_A_TIME) * piece;
-    if extent.offset + len > stop {
-        let rest = extent.offset + len - stop;
+    let stop = (range.offset / piece + PIECES_AT_A_TIME) * piece;
+    if range.offset + len > stop {
+        let rest = range.offset + len - stop;
         len -= rest;
-        hand_back(Extent { offset: stop, len: Some(rest), key: extent.key });
+        hand_back(ObjectRange { offset: stop, len: Some(rest), key: range.key });
     }
     let mut done = 0;
     while done < len {
         // Up to a multiple of the piece, so that all but the first read are aligned.
-        let at = extent.offset + done;
+        let at = range.offset + done;
         let part = (piece - at % piece).min(len - done);
         object.read_exact_at(at, &mut buffer[..part as usize])?;
         done += part;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 use feedline_s3_server::{Keys, Proxy, Server};
 use feedline_store::{
-    AlignedBuf, Durability, Extent, Failing, Kind, Meter, Metered, Object, Op, Remote, RemoteFault,
-    RemoteOptions, Store, StoreError, Writer, conformance,
+    AlignedBuf, Destination, Durability, Failing, Kind, Meter, Metered, Object, ObjectRange, Op,
+    Remote, RemoteFault, RemoteOptions, Store, StoreError, Writer, conformance,
 };
 
 fn start() -> Server {
@@ -281,9 +281,9 @@ fn keys_that_are_uris_are_read() {
     assert_eq!(store.kind("train/7").unwrap(), Some(Kind::File));
     assert!(store.open("train/plain").map(drop).unwrap_err().is_missing());
     let mut queue = store.queue(8).unwrap().unwrap();
-    let extents: Vec<_> =
-        (0..50).map(|i| Extent { key: format!("train/{i}"), offset: 0, len: None }).collect();
-    assert_eq!(queue.read(&extents, &mut |_| ()).unwrap(), 250);
+    let ranges: Vec<_> =
+        (0..50).map(|i| ObjectRange { key: format!("train/{i}"), offset: 0, len: None }).collect();
+    assert_eq!(queue.read(&ranges, Destination::Discard, &mut |_| ()).unwrap(), 250);
     let error = store.create("train/new").map(drop).unwrap_err();
     let expected = "cannot create s3://bucket/set/train/new: not possible there (keys that are \
                     URIs are only read)";

@@ -6,8 +6,8 @@ use std::time::Duration;
 use feedline_clock::Clock;
 use feedline_s3_server::{Fault, Keys, Proxy, Server};
 use feedline_store::{
-    AlignedBuf, Durability, Ended, Extent, Kind, Meter, Metered, Op, Remote, RemoteFault,
-    RemoteOptions, Store, StoreError, Writer,
+    AlignedBuf, Destination, Durability, Ended, Kind, Meter, Metered, ObjectRange, Op, Remote,
+    RemoteFault, RemoteOptions, Store, StoreError, Writer,
 };
 
 /// Long enough for a machine with other things to do, since a stall that is none would fail tests.
@@ -252,15 +252,15 @@ fn a_queue_survives_every_fault() {
     bench.server.memory().put("bucket", "long", pattern(20_000_000));
     bench.server.memory().put("bucket", "short", pattern(1000));
     let (store, once) = (bench.store(3), bench.store(1));
-    let extents: Vec<_> = (0..10)
+    let ranges: Vec<_> = (0..10)
         .flat_map(|_| {
             let key = |name: &str| name.to_owned();
             [
-                Extent { key: key("long"), offset: 1_000_000, len: Some(100_000) },
-                Extent { key: key("short"), offset: 0, len: None },
+                ObjectRange { key: key("long"), offset: 1_000_000, len: Some(100_000) },
+                ObjectRange { key: key("short"), offset: 0, len: None },
             ]
         })
-        .chain([Extent { key: "long".to_owned(), offset: 0, len: None }])
+        .chain([ObjectRange { key: "long".to_owned(), offset: 0, len: None }])
         .collect();
     let bytes = 10 * 101_000 + 20_000_000;
     for fault in BEFORE.into_iter().chain(WITHIN) {
@@ -268,7 +268,7 @@ fn a_queue_survives_every_fault() {
             bench.proxy.arm((0..12).map(|place| (place % 3 == 1).then_some(fault)));
             let mut queue = store.queue(depth).unwrap().unwrap();
             let mut failed = 0;
-            let read = queue.read(&extents, &mut |call| {
+            let read = queue.read(&ranges, Destination::Discard, &mut |call| {
                 failed += usize::from(call.ended == Ended::Badly);
             });
             assert_eq!(read.unwrap(), bytes, "{fault:?} at depth {depth}");
@@ -280,11 +280,14 @@ fn a_queue_survives_every_fault() {
         }
         bench.proxy.arm([None, None, Some(fault)]);
         let mut queue = once.queue(1).unwrap().unwrap();
-        assert_eq!(fault_of(queue.read(&extents, &mut |_| ()).map(drop)), name(fault));
+        assert_eq!(
+            fault_of(queue.read(&ranges, Destination::Discard, &mut |_| ()).map(drop)),
+            name(fault)
+        );
         let meter = once.take();
         assert_eq!((total(&meter), meter.op(Op::Read).errors), ((3, 0), 1), "{fault:?}");
         bench.proxy.arm([]);
-        assert_eq!(queue.read(&extents[..2], &mut |_| ()).unwrap(), 101_000);
+        assert_eq!(queue.read(&ranges[..2], Destination::Discard, &mut |_| ()).unwrap(), 101_000);
         once.take();
     }
 }

@@ -5,8 +5,9 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use crate::{
-    AlignedBuf, BLOCK_BYTES, Call, Durability, Ended, Extent, Kind, Op, ReadQueue, ScanOptions,
-    Scanned, Store, StoreError, Writer, Written, scan,
+    AlignedBuf, BLOCK_BYTES, Call, Destination, Durability, Ended, Kind, ObjectRange, Op,
+    ReadBuffer, ReadQueue, ScanOptions, Scanned, SequentialQueue, Store, StoreError, Writer,
+    Written, scan,
 };
 
 /// Runs every test against `store`, which must be empty and is empty again afterwards.
@@ -21,6 +22,7 @@ pub fn check(store: &dyn Store) {
     checksums_are_those_of_the_bytes(store);
     queues_read_what_is_asked_for(store);
     queues_survive_errors(store);
+    queues_keep_errors_apart(store);
     folders_are_made_listed_and_removed(store);
     listings_bring_the_right_sizes(store);
     scans_are_sorted_walks(store);
@@ -191,17 +193,24 @@ fn checksums_are_those_of_the_bytes(store: &dyn Store) {
     store.remove_tree("sums").expect("remove");
 }
 
-fn extent(key: &str, offset: u64, len: impl Into<Option<u64>>) -> Extent {
-    Extent { key: key.to_owned(), offset, len: len.into() }
+fn range(key: &str, offset: u64, len: impl Into<Option<u64>>) -> ObjectRange {
+    ObjectRange { key: key.to_owned(), offset, len: len.into() }
+}
+
+/// The store's own queue, or the one that does for every store.
+fn queue(store: &dyn Store, depth: usize) -> Box<dyn ReadQueue + '_> {
+    let own = store.queue(depth).expect("queue");
+    own.unwrap_or_else(|| Box::new(SequentialQueue::new(store)))
 }
 
 /// What a queue gives, and how many opens, questions for a size, and bytes it showed.
 fn read_queued(
     queue: &mut dyn ReadQueue,
-    extents: &[Extent],
+    ranges: &[ObjectRange],
+    to: Destination<'_, '_>,
 ) -> (Result<u64, StoreError>, [u64; 3]) {
     let mut counts = [0; 3];
-    let result = queue.read(extents, &mut |Call { op, ended, .. }| match (op, ended) {
+    let result = queue.read(ranges, to, &mut |Call { op, ended, .. }| match (op, ended) {
         (Op::Open, _) => counts[0] += 1,
         (Op::Stat, _) => counts[1] += 1,
         (Op::Read, Ended::Well { bytes }) => counts[2] += bytes,
@@ -211,65 +220,144 @@ fn read_queued(
     (result, counts)
 }
 
+/// What a queue reads to memory of that many bytes per range.
+fn read_to_memory(
+    queue: &mut dyn ReadQueue,
+    ranges: &[ObjectRange],
+    room: usize,
+) -> Vec<Result<Vec<u8>, StoreError>> {
+    let mut memory: Vec<_> = ranges.iter().map(|_| AlignedBuf::new(room)).collect();
+    let mut buffers: Vec<_> = memory.iter_mut().map(|it| ReadBuffer::new(it)).collect();
+    let (result, counts) = read_queued(queue, ranges, Destination::Buffers(&mut buffers));
+    let results: Vec<_> = buffers.into_iter().map(ReadBuffer::into_result).collect();
+    let bytes = result.expect("an error belongs to its range");
+    assert_eq!(bytes, results.iter().flatten().sum::<u64>(), "the bytes of ranges that were read");
+    assert!(counts[2] >= bytes, "bytes of calls that were shown");
+    let of_one = |(memory, result): (&AlignedBuf, Result<u64, _>)| {
+        result.map(|bytes| memory[..bytes as usize].to_vec())
+    };
+    memory.iter().zip(results).map(of_one).collect()
+}
+
 fn queues_read_what_is_asked_for(store: &dyn Store) {
     store.make_folder("queue").expect("make folder");
     let long = 3 * store.read_bytes() as u64 + 9001;
-    write(store, "queue/long", &pattern(long as usize));
+    let bytes = pattern(long as usize);
+    write(store, "queue/long", &bytes);
     write(store, "queue/short", b"12345");
     write(store, "queue/none", b"");
     let has_queue = store.queue(1).expect("queue").is_some();
     assert_eq!(has_queue, store.capabilities().queue, "capabilities");
     for depth in [0, 1, 5, 16] {
-        let Some(mut queue) = store.queue(depth).expect("queue") else { break };
-        let mut check = |extents: &[Extent], expected: [u64; 3]| {
-            let (result, counts) = read_queued(&mut *queue, extents);
-            assert_eq!(result.expect("read"), expected[2], "{extents:?} at depth {depth}");
-            assert_eq!(counts, expected, "{extents:?} at depth {depth}");
+        let mut queue = queue(store, depth);
+        let mut check = |ranges: &[ObjectRange], expected: [u64; 3]| {
+            let (result, counts) = read_queued(&mut *queue, ranges, Destination::Discard);
+            assert_eq!(result.expect("read"), expected[2], "{ranges:?} at depth {depth}");
+            assert_eq!(counts, expected, "{ranges:?} at depth {depth}");
+            if ranges.len() > 2 {
+                return;
+            }
+            let found = read_to_memory(&mut *queue, ranges, bytes.len());
+            for (range, found) in ranges.iter().zip(found) {
+                let whole: &[u8] = match range.key.as_str() {
+                    "queue/long" => &bytes,
+                    "queue/short" => b"12345",
+                    _ => b"",
+                };
+                let from = &whole[range.offset as usize..];
+                let expected = &from[..range.len.map_or(from.len(), |len| len as usize)];
+                assert!(found.expect("read") == expected, "{range:?} at depth {depth}");
+            }
         };
         check(&[], [0, 0, 0]);
-        check(&[extent("queue/none", 0, None)], [1, 1, 0]);
-        check(&[extent("queue/long", 0, None)], [1, 1, long]);
-        check(&[extent("queue/long", 0, long)], [1, 0, long]);
-        check(&[extent("queue/long", 4095, 2)], [1, 0, 2]);
-        check(
-            &[extent("queue/long", long - 1, 1), extent("queue/long", 5, None)],
-            [1, 1, long - 4],
-        );
-        check(&[extent("queue/long", long, None), extent("queue/short", 5, 0)], [2, 1, 0]);
+        check(&[range("queue/none", 0, None)], [1, 1, 0]);
+        check(&[range("queue/long", 0, None)], [1, 1, long]);
+        check(&[range("queue/long", 0, long)], [1, 0, long]);
+        check(&[range("queue/long", 4095, 2)], [1, 0, 2]);
+        check(&[range("queue/long", long - 1, 1), range("queue/long", 5, None)], [1, 1, long - 4]);
+        check(&[range("queue/long", long, None), range("queue/short", 5, 0)], [2, 1, 0]);
         // More files than the queue has room for.
-        let mut many = vec![extent("queue/short", 1, 3); 3];
+        let mut many = vec![range("queue/short", 1, 3); 3];
         for _ in 0..40 {
-            many.extend([extent("queue/short", 0, None), extent("queue/long", 4097, 5000)]);
+            many.extend([range("queue/short", 0, None), range("queue/long", 4097, 5000)]);
         }
         check(&many, [80, 40, 9 + 40 * 5005]);
     }
     store.remove_tree("queue").expect("remove");
 }
 
+/// The first error ends a read whose bytes are discarded.
 fn queues_survive_errors(store: &dyn Store) {
     store.make_folder("queue").expect("make folder");
     write(store, "queue/it", &pattern(700_001));
-    if let Some(mut queue) = store.queue(4).expect("queue") {
-        for (offset, len, found) in
-            [(700_000, 2, 1), (700_001, 1, 0), (1 << 40, 5, 0), (u64::MAX - 3, 9, 0)]
-        {
-            let extents = [extent("queue/it", 0, None), extent("queue/it", offset, len)];
-            let error = read_queued(&mut *queue, &extents).0.expect_err("too far");
-            let StoreError::Short { path, offset: at, wanted, found: there } = error else {
-                panic!("expected a short read, found {error:?}");
-            };
-            assert_eq!(path, store.locate("queue/it"));
-            assert_eq!((at, wanted, there), (offset, len, found));
+    let mut queue = queue(store, 4);
+    let mut read = |ranges: &[ObjectRange]| read_queued(&mut *queue, ranges, Destination::Discard);
+    for (offset, len, found) in BEYOND {
+        let ranges = [range("queue/it", 0, None), range("queue/it", offset, len)];
+        let error = read(&ranges).0.expect_err("too far");
+        check_short(store, &error, (offset, len, found));
+    }
+    let ranges = [range("queue/it", 0, None), range("queue/missing", 0, None)];
+    let error = read(&ranges).0.expect_err("nothing is there");
+    assert!(error.is_missing(), "{error:?}");
+    assert!(error.to_string().contains(&store.locate("queue/missing")), "{error}");
+    let error = read(&[range("../x", 0, None)]).0.expect_err("no key");
+    assert!(matches!(error, StoreError::Key { .. }), "{error:?}");
+    let again = read(&[range("queue/it", 0, None)]);
+    assert_eq!(again.0.expect("read"), 700_001);
+    assert_eq!(again.1, [1, 1, 700_001]);
+    store.remove_tree("queue").expect("remove");
+}
+
+/// Ranges of an object of 700 001 bytes that reach beyond its end: offset, length, and how many
+/// bytes are there.
+const BEYOND: [(u64, u64, u64); 4] =
+    [(700_000, 2, 1), (700_001, 1, 0), (1 << 40, 5, 0), (u64::MAX - 3, 9, 0)];
+
+fn check_short(store: &dyn Store, error: &StoreError, expected: (u64, u64, u64)) {
+    let StoreError::Short { path, offset, wanted, found } = error else {
+        panic!("expected a short read, found {error:?}");
+    };
+    assert_eq!(*path, store.locate("queue/it"));
+    assert_eq!((*offset, *wanted, *found), expected);
+}
+
+/// With a buffer per range, an error ends its own range only.
+fn queues_keep_errors_apart(store: &dyn Store) {
+    store.make_folder("queue").expect("make folder");
+    let bytes = pattern(700_001);
+    write(store, "queue/it", &bytes);
+    write(store, "queue/other", b"12345");
+    for depth in [1, 3, 16] {
+        let mut ranges = Vec::new();
+        for (offset, len, _) in BEYOND {
+            ranges.extend([
+                range("queue/it", offset, len),
+                range("queue/it", offset.min(650_000), 50_000),
+                range("queue/missing", 0, 1),
+                range("../x", 0, 1),
+                range("queue/other", 1, None),
+            ]);
         }
-        let extents = [extent("queue/it", 0, None), extent("queue/missing", 0, None)];
-        let error = read_queued(&mut *queue, &extents).0.expect_err("nothing is there");
-        assert!(error.is_missing(), "{error:?}");
-        assert!(error.to_string().contains(&store.locate("queue/missing")), "{error}");
-        let error = read_queued(&mut *queue, &[extent("../x", 0, None)]).0.expect_err("no key");
-        assert!(matches!(error, StoreError::Key { .. }), "{error:?}");
-        let again = read_queued(&mut *queue, &[extent("queue/it", 0, None)]);
-        assert_eq!(again.0.expect("read"), 700_001);
-        assert_eq!(again.1, [1, 1, 700_001]);
+        // There is not enough room for this one.
+        ranges.push(range("queue/it", 600_000, None));
+        let mut found = read_to_memory(&mut *queue(store, depth), &ranges, 50_000).into_iter();
+        let mut next = || found.next().expect("as many as there are ranges");
+        for beyond in BEYOND {
+            check_short(store, &next().expect_err("too far"), beyond);
+            assert!(next().expect("read") == bytes[650_000..700_000], "at depth {depth}");
+            let error = next().expect_err("nothing is there");
+            assert!(error.is_missing(), "{error:?}");
+            assert!(error.to_string().contains(&store.locate("queue/missing")), "{error}");
+            let error = next().expect_err("no key");
+            assert!(matches!(error, StoreError::Key { .. }), "{error:?}");
+            assert_eq!(next().expect("read"), b"2345");
+        }
+        let error = next().expect_err("too long for its buffer");
+        let StoreError::TooLong { path, bound: 650_000, found: 700_001 } = error else {
+            panic!("expected an object that is too long, found {error:?}");
+        };
+        assert_eq!(path, store.locate("queue/it"));
     }
     store.remove_tree("queue").expect("remove");
 }

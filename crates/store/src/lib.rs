@@ -37,6 +37,7 @@ mod repeated;
 mod ring;
 mod ring_queue;
 mod scan;
+mod sequential_queue;
 mod source;
 mod spec;
 mod store;
@@ -70,10 +71,11 @@ pub use pace::Pace;
 pub use partial::partial_name;
 pub use posix::{Mode, Posix};
 pub use progress::{Progress, Spent};
-pub use queue::{Call, Extent, ReadQueue};
+pub use queue::{Call, Destination, ObjectRange, ReadBuffer, ReadQueue};
 pub use remote::{Remote, RemoteFault, RemoteOptions};
 pub use repeated::Repeated;
 pub use scan::{Scan, ScanOptions, Scanned, scan};
+pub use sequential_queue::SequentialQueue;
 pub use spec::SpecError;
 pub use store::{
     BLOCK_BYTES, BUFFERED_READ_BYTES, DIRECT_READ_BYTES, Durability, Entry, Kind, Object, Resident,

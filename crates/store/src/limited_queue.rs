@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use crate::{Call, Ended, Extent, Op, Pace, ReadQueue, StoreError};
+use crate::{Call, Destination, Ended, ObjectRange, Op, Pace, ReadQueue, StoreError};
 
 /// Wraps a queue so that it keeps to a pace.
 pub(crate) struct LimitedQueue {
@@ -26,9 +26,14 @@ impl LimitedQueue {
 }
 
 impl ReadQueue for LimitedQueue {
-    fn read(&mut self, extents: &[Extent], seen: &mut dyn FnMut(Call)) -> Result<u64, StoreError> {
+    fn read(
+        &mut self,
+        ranges: &[ObjectRange],
+        to: Destination<'_, '_>,
+        seen: &mut dyn FnMut(Call),
+    ) -> Result<u64, StoreError> {
         let mut course = Course::new(&self.pace, self.depth, seen);
-        let result = self.inner.read(extents, &mut |call| course.take(call));
+        let result = self.inner.read(ranges, to, &mut |call| course.take(call));
         course.finish();
         result
     }
@@ -132,22 +137,23 @@ mod tests {
     use crate::Limit;
     use feedline_clock::Clock;
 
-    /// A queue that answers at once: an open, and a read of 1000 bytes for each extent.
+    /// A queue that answers at once: an open, and a read of 1000 bytes per range.
     struct AtOnce;
 
     impl ReadQueue for AtOnce {
         fn read(
             &mut self,
-            extents: &[Extent],
+            ranges: &[ObjectRange],
+            _to: Destination<'_, '_>,
             seen: &mut dyn FnMut(Call),
         ) -> Result<u64, StoreError> {
-            let call = |op, extent, bytes| {
-                let (offset, asked, ended) = (0, bytes, Ended::Well { bytes });
-                Call { op, extent, offset, asked, duration_ns: 0, ended }
+            let call = |op, range, bytes| {
+                let (asked, ended) = (bytes, Ended::Well { bytes });
+                Call { asked, ended, ..Call::new(op, range) }
             };
             seen(call(Op::Open, 0, 0));
-            (0..extents.len()).for_each(|extent| seen(call(Op::Read, extent, 1000)));
-            Ok(1000 * extents.len() as u64)
+            (0..ranges.len()).for_each(|range| seen(call(Op::Read, range, 1000)));
+            Ok(1000 * ranges.len() as u64)
         }
     }
 
@@ -157,10 +163,11 @@ mod tests {
 
     /// Reads 1000 bytes `count` times; when that ended, and how long each call took.
     fn run(clock: &Clock, pace: &Arc<Pace>, depth: usize, count: usize) -> (u64, Vec<u64>) {
-        let extent = Extent { key: "it".to_owned(), offset: 0, len: Some(1000) };
+        let range = ObjectRange { key: "it".to_owned(), offset: 0, len: Some(1000) };
         let mut queue = LimitedQueue::new(Box::new(AtOnce), Arc::clone(pace), depth);
         let mut durations = Vec::new();
-        let read = queue.read(&vec![extent; count], &mut |call| durations.push(call.duration_ns));
+        let mut note = |call: Call| durations.push(call.duration_ns);
+        let read = queue.read(&vec![range; count], Destination::Discard, &mut note);
         assert_eq!(read.unwrap(), 1000 * count as u64);
         (clock.now(), durations)
     }

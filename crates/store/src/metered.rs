@@ -8,8 +8,8 @@ use feedline_recorder::Site;
 use crate::layer::{Asked, Names};
 use crate::tally::{self, Tally};
 use crate::{
-    Call, Durability, Ended, Extent, Meter, Object, Op, Progress, ReadQueue, Resident, Store,
-    StoreError, Upload, Wrapper,
+    Call, Destination, Durability, Ended, Meter, Object, ObjectRange, Op, Progress, ReadQueue,
+    Resident, Store, StoreError, Upload, Wrapper,
 };
 
 /// Wraps a store for one worker: every call is timed and counted, and shown in its progress and, if one
@@ -102,9 +102,9 @@ impl Ledger {
 
 impl Ledger {
     /// Enters a call that a queue has finished.
-    fn queued(&self, root: &str, extents: &[Extent], call: Call, took: Tally) {
-        let Call { op, extent, offset, asked, duration_ns, ended } = call;
-        let key = extents.get(extent).map_or("", |extent| extent.key.as_str());
+    fn queued(&self, root: &str, ranges: &[ObjectRange], call: Call, took: Tally) {
+        let Call { op, range, offset, asked, duration_ns, ended } = call;
+        let key = ranges.get(range).map_or("", |range| range.key.as_str());
         let file = self.names.number(key, |key| match key {
             "" => root.to_owned(),
             key => format!("{root}/{key}"),
@@ -218,13 +218,18 @@ struct MeteredQueue {
 
 impl ReadQueue for MeteredQueue {
     /// Every call is counted with its own latency; the worker is in storage all the while.
-    fn read(&mut self, extents: &[Extent], seen: &mut dyn FnMut(Call)) -> Result<u64, StoreError> {
+    fn read(
+        &mut self,
+        ranges: &[ObjectRange],
+        to: Destination<'_, '_>,
+        seen: &mut dyn FnMut(Call),
+    ) -> Result<u64, StoreError> {
         let Self { inner, ledger, root } = self;
         ledger.progress.enter_storage(ledger.clock.now());
         let mut before = tally::total();
-        let result = inner.read(extents, &mut |call| {
+        let result = inner.read(ranges, to, &mut |call| {
             let now = tally::total();
-            ledger.queued(root, extents, call, now - before);
+            ledger.queued(root, ranges, call, now - before);
             before = now;
             seen(call);
         });

@@ -1,6 +1,8 @@
-//! How a stretch of an object is cut into reads.
+//! How a range of an object is cut into reads.
 
-/// One read of a stretch.
+use crate::StoreError;
+
+/// One read of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Piece {
     /// Where the read begins, at a block.
@@ -47,6 +49,38 @@ impl Iterator for Pieces {
     }
 }
 
+/// Pieces, each with the memory that its bytes go to, unless they are discarded.
+pub(crate) struct Portions<'b> {
+    pieces: Pieces,
+    memory: Option<&'b mut [u8]>,
+}
+
+impl<'b> Portions<'b> {
+    /// Cuts the memory like the pieces of the object called `name`, if it has room for all of them.
+    pub(crate) fn new(
+        pieces: Pieces,
+        memory: Option<&'b mut [u8]>,
+        name: impl FnOnce() -> String,
+    ) -> Result<Portions<'b>, StoreError> {
+        let room = memory.as_ref().map_or(u64::MAX, |memory| memory.len() as u64);
+        let bound = pieces.next.saturating_add(room);
+        if pieces.end > bound {
+            return Err(StoreError::TooLong { path: name(), bound, found: pieces.end });
+        }
+        Ok(Portions { pieces, memory })
+    }
+}
+
+impl<'b> Iterator for Portions<'b> {
+    type Item = (Piece, Option<&'b mut [u8]>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let piece = self.pieces.next()?;
+        let memory = self.memory.as_mut();
+        Some((piece, memory.and_then(|memory| memory.split_off_mut(..piece.asked as usize))))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_cut_where_it_begins() {
+    fn a_range_is_cut_where_it_begins() {
         check(5..5, 1, &[]);
         check(5..6, 1, &[(5, 1, 5, 1)]);
         check(5..8197, 1, &[(5, 8192, 5, 8192)]);
@@ -67,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_of_whole_blocks_counts_what_was_asked_for() {
+    fn a_range_of_whole_blocks_counts_what_was_asked_for() {
         check(0..8192, 4096, &[(0, 8192, 0, 8192)]);
         check(5..6, 4096, &[(0, 4096, 5, 1)]);
         check(4095..4097, 4096, &[(0, 8192, 4095, 2)]);

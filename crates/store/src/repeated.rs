@@ -3,18 +3,13 @@
 //! For measuring the client alone: no device, no system call, no lock and no made-up latency, only
 //! the copy. Holds nothing, so there is nothing to list and nothing can be written.
 
-use std::hint::black_box;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use feedline_clock::Clock;
-
-use crate::piece::Pieces;
-use crate::queue::{NO_BYTES, show};
 use crate::{
-    AlignedBuf, Call, Capabilities, Entry, Extent, Kind, Object, Op, ReadQueue, Store, StoreError,
-    Upload, key,
+    Capabilities, Entry, Kind, Object, Op, ReadQueue, SequentialQueue, Store, StoreError, Upload,
+    key,
 };
 
 /// Every key that ends with a known suffix is an object. Clones share the bytes.
@@ -120,8 +115,7 @@ impl Store for Repeated {
 
     /// Memory has no latency to hide, so one buffer does for every depth.
     fn queue(&self, _depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
-        let buf = AlignedBuf::new(self.read_bytes());
-        Ok(Some(Box::new(RepeatedQueue { store: self.clone(), clock: Clock::real(), buf })))
+        Ok(Some(Box::new(SequentialQueue::new(self.clone()))))
     }
 }
 
@@ -151,42 +145,5 @@ impl Object for RepeatedObject {
         let len = buf.len().min(self.bytes.len() - start);
         buf[..len].copy_from_slice(&self.bytes[start..start + len]);
         Ok(len)
-    }
-}
-
-struct RepeatedQueue {
-    store: Repeated,
-    clock: Clock,
-    buf: AlignedBuf,
-}
-
-impl ReadQueue for RepeatedQueue {
-    fn read(&mut self, extents: &[Extent], seen: &mut dyn FnMut(Call)) -> Result<u64, StoreError> {
-        let RepeatedQueue { store, clock, buf } = self;
-        let mut total = 0;
-        let mut last: Option<(&str, Box<dyn Object>)> = None;
-        for (number, Extent { key, offset, len }) in extents.iter().enumerate() {
-            let (_, object) = match &mut last {
-                Some(same) if same.0 == key => same,
-                other => {
-                    let object =
-                        show(seen, clock, (Op::Open, number, NO_BYTES), || store.open(key))?;
-                    other.insert((key, object))
-                }
-            };
-            let end = match len {
-                Some(len) => offset.saturating_add(*len),
-                None => show(seen, clock, (Op::Stat, number, NO_BYTES), || object.len())?,
-            };
-            for piece in (Pieces { next: *offset, end, block: 1, longest: buf.len() }) {
-                let to = &mut buf[..piece.len];
-                let read = || object.read_exact_at(piece.start, to);
-                show(seen, clock, (Op::Read, number, (piece.start, piece.asked)), read)?;
-                // Nobody looks at the bytes, and the copy is the point.
-                black_box(&buf[..]);
-                total += piece.asked;
-            }
-        }
-        Ok(total)
     }
 }

@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, PoisonError};
@@ -226,6 +227,44 @@ impl Lanes {
         Ok(Lanes { ring, memory, lane_bytes, busy: vec![false; count], registered })
     }
 
+    /// Lets `work` begin reads and take their results. When it returns or panics, those still under
+    /// way are waited for, so that they may go to any memory that outlives this call.
+    pub(crate) fn scope<'b, T>(&mut self, work: impl FnOnce(&mut LaneScope<'_, 'b>) -> T) -> T {
+        let lent = self.busy.iter().map(|_| None).collect();
+        work(&mut LaneScope { lanes: self, lent })
+    }
+
+    /// Waits for all reads and forgets them.
+    fn drain(&mut self) {
+        self.ring.drain();
+        self.busy.fill(false);
+    }
+}
+
+/// Reads through lanes, none of which outlives the scope; see [`Lanes::scope`].
+pub(crate) struct LaneScope<'l, 'b> {
+    lanes: &'l mut Lanes,
+    /// The memory that a lane's read goes to, if that is not the lane's own.
+    lent: Vec<Option<Lent<'b>>>,
+}
+
+/// Memory that the kernel writes to. A pointer, because nothing else may refer to it meanwhile.
+struct Lent<'b> {
+    start: *mut u8,
+    len: usize,
+    owner: PhantomData<&'b mut [u8]>,
+}
+
+/// A read that has ended.
+pub(crate) struct Finished<'b> {
+    pub(crate) lane: usize,
+    /// How many bytes came.
+    pub(crate) result: io::Result<usize>,
+    /// The memory that was lent for it.
+    pub(crate) memory: Option<&'b mut [u8]>,
+}
+
+impl<'b> LaneScope<'_, 'b> {
     /// Prepares a read of the file's bytes at `offset` into the part `range` of a lane.
     ///
     /// # Panics
@@ -237,55 +276,85 @@ impl Lanes {
         offset: u64,
         range: Range<usize>,
     ) -> io::Result<()> {
-        assert!(!self.busy[lane] && range.end <= self.lane_bytes, "an idle lane, long enough");
-        if self.ring.broken {
+        assert!(range.end <= self.lanes.lane_bytes, "a lane that is long enough");
+        let start = lane * self.lanes.lane_bytes;
+        let to = &mut self.lanes.memory[start + range.start..start + range.end];
+        let known = self.lanes.registered.then_some(0);
+        let entry = read_entry(file, offset, (to.as_mut_ptr(), to.len()), known)?;
+        self.submit(lane, entry, None)
+    }
+
+    /// Prepares a read of the file's bytes at `offset` into memory that [`LaneScope::finished`] gives
+    /// back.
+    ///
+    /// # Panics
+    /// If the lane is busy.
+    pub(crate) fn push_into(
+        &mut self,
+        lane: usize,
+        file: &File,
+        offset: u64,
+        memory: &'b mut [u8],
+    ) -> io::Result<()> {
+        let (start, len) = (memory.as_mut_ptr(), memory.len());
+        let entry = read_entry(file, offset, (start, len), None)?;
+        self.submit(lane, entry, Some(Lent { start, len, owner: PhantomData }))
+    }
+
+    fn submit(
+        &mut self,
+        lane: usize,
+        entry: squeue::Entry,
+        lent: Option<Lent<'b>>,
+    ) -> io::Result<()> {
+        assert!(!self.lanes.busy[lane], "an idle lane");
+        if self.lanes.ring.broken {
             return Err(broken());
         }
-        let start = lane * self.lane_bytes;
-        let to = &mut self.memory[start + range.start..start + range.end];
-        let known = self.registered.then_some(0);
-        let entry = read_entry(file, offset, (to.as_mut_ptr(), to.len()), known)?;
-        // SAFETY: the memory is the lane's, which is busy until the read has ended, and nobody looks
-        // into a busy lane; dropping the lanes waits for it.
-        unsafe { self.ring.push(entry.user_data(lane as u64)) };
-        self.busy[lane] = true;
+        // SAFETY: the memory is the lane's, and nothing looks into a busy lane, or was lent for longer
+        // than the scope lives, which holds the only pointer to it. Dropping the scope waits for the
+        // read.
+        unsafe { self.lanes.ring.push(entry.user_data(lane as u64)) };
+        self.lanes.busy[lane] = true;
+        self.lent[lane] = lent;
         Ok(())
     }
 
     /// Lets the kernel begin what was prepared.
     pub(crate) fn enter(&mut self, wait: Wait) -> io::Result<()> {
-        self.ring.enter(usize::from(wait == Wait::ForOne))
+        self.lanes.ring.enter(usize::from(wait == Wait::ForOne))
     }
 
-    /// A lane whose read has ended, and how many bytes came.
-    pub(crate) fn finished(&mut self) -> Option<(usize, io::Result<usize>)> {
-        let (lane, result) = self.ring.finished()?;
-        self.busy[lane as usize] = false;
-        Some((lane as usize, result))
-    }
-
-    /// Waits for all reads and forgets them.
-    pub(crate) fn drain(&mut self) {
-        self.ring.drain();
-        self.busy.fill(false);
+    /// A read that has ended, if there is one.
+    pub(crate) fn finished(&mut self) -> Option<Finished<'b>> {
+        let (lane, result) = self.lanes.ring.finished()?;
+        let lane = lane as usize;
+        self.lanes.busy[lane] = false;
+        let memory = self.lent[lane].take().map(|Lent { start, len, .. }| {
+            // SAFETY: `push_into` made these of a slice that it took; the kernel is done with it.
+            unsafe { std::slice::from_raw_parts_mut(start, len) }
+        });
+        Some(Finished { lane, result, memory })
     }
 
     /// The bytes of an idle lane.
-    #[cfg(test)]
+    ///
+    /// # Panics
+    /// If the lane is busy.
     pub(crate) fn lane(&self, lane: usize) -> &[u8] {
-        assert!(!self.busy[lane], "nobody looks into a busy lane");
-        &self.memory[lane * self.lane_bytes..(lane + 1) * self.lane_bytes]
+        assert!(!self.lanes.busy[lane], "an idle lane");
+        &self.lanes.memory[lane * self.lanes.lane_bytes..(lane + 1) * self.lanes.lane_bytes]
     }
 
     /// Reads under way.
     pub(crate) fn in_flight(&self) -> usize {
-        self.ring.in_flight
+        self.lanes.ring.in_flight
     }
 }
 
-impl Drop for Lanes {
+impl Drop for LaneScope<'_, '_> {
     fn drop(&mut self) {
-        self.ring.drain();
+        self.lanes.drain();
     }
 }
 
@@ -339,16 +408,19 @@ mod tests {
             let file = tempfile::tempfile().unwrap();
             file.set_len(8192).unwrap();
             let mut lanes = Lanes::new(2, BLOCK_BYTES).unwrap();
-            lanes.push(0, &file, 0, 0..4096).unwrap();
-            lanes.enter(Wait::No).unwrap();
+            let mut memory = vec![0; 4096];
             let pool = RingPool::new().unwrap();
-            forbid(libc::SYS_io_uring_enter);
-            lanes.push(1, &file, 0, 0..4096).unwrap();
-            let entered = lanes.enter(Wait::ForOne).unwrap_err();
-            lanes.drain();
-            assert_eq!((lanes.ring.taken(), lanes.in_flight()), (0, 1), "the second never began");
+            let entered = lanes.scope(|lanes| {
+                lanes.push(0, &file, 0, 0..4096).unwrap();
+                lanes.enter(Wait::No).unwrap();
+                forbid(libc::SYS_io_uring_enter);
+                lanes.push_into(1, &file, 0, &mut memory).unwrap();
+                lanes.enter(Wait::ForOne).unwrap_err()
+            });
+            let in_flight = lanes.ring.in_flight;
+            assert_eq!((lanes.ring.taken(), in_flight), (0, 1), "the second never began");
             let read = pool.read_at(&file, 0, &mut [0; 10]).unwrap().unwrap_err();
-            let again = lanes.push(0, &file, 0, 0..1).unwrap_err();
+            let again = lanes.scope(|lanes| lanes.push(0, &file, 0, 0..1).unwrap_err());
             assert_eq!(again.raw_os_error(), Some(libc::EBADFD), "a broken ring stays alone");
             [entered, read].map(|error| error.raw_os_error())
         });
@@ -387,15 +459,17 @@ mod tests {
         for registered in [true, false] {
             let mut lanes = Lanes::new(2, BLOCK_BYTES).unwrap();
             lanes.registered &= registered;
-            lanes.push(1, &file, 3, 10..15).unwrap();
-            let (lane, result) = loop {
-                lanes.enter(Wait::ForOne).unwrap();
-                if let Some(finished) = lanes.finished() {
-                    break finished;
-                }
-            };
-            assert_eq!((lane, result.unwrap()), (1, 5));
-            assert_eq!(lanes.lane(1)[9..16], *b"\xA534567\xA5");
+            lanes.scope(|lanes| {
+                lanes.push(1, &file, 3, 10..15).unwrap();
+                let Finished { lane, result, memory } = loop {
+                    lanes.enter(Wait::ForOne).unwrap();
+                    if let Some(finished) = lanes.finished() {
+                        break finished;
+                    }
+                };
+                assert_eq!((lane, result.unwrap(), memory), (1, 5, None));
+                assert_eq!(lanes.lane(1)[9..16], *b"\xA534567\xA5");
+            });
         }
     }
 }

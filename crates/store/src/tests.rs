@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::{
-    AlignedBuf, Call, Durability, Ended, Extent, Failing, FaultSpec, Faults, Kind, Memory, Metered,
-    Mode, Op, Posix, Repeated, Resident, Store, StoreError, Writer, conformance,
+    AlignedBuf, Call, Destination, Durability, Ended, Failing, FaultSpec, Faults, Kind, Memory,
+    Metered, Mode, ObjectRange, Op, Posix, Repeated, Resident, Store, StoreError, Writer,
+    conformance,
 };
 use feedline_clock::Clock;
 
@@ -294,12 +295,13 @@ fn a_queue_is_metered_call_by_call_and_in_storage_throughout() {
     let progress = store.progress();
     progress.begin_batch(0);
     let mut queue = store.queue(2).unwrap().unwrap();
-    let extents = [
-        Extent { key: "it".to_owned(), offset: 1, len: None },
-        Extent { key: "none".to_owned(), offset: 0, len: None },
+    let ranges = [
+        ObjectRange { key: "it".to_owned(), offset: 1, len: None },
+        ObjectRange { key: "none".to_owned(), offset: 0, len: None },
     ];
     let mut calls = Vec::new();
-    let error = queue.read(&extents, &mut |call| calls.push(call)).unwrap_err();
+    let error =
+        queue.read(&ranges, Destination::Discard, &mut |call| calls.push(call)).unwrap_err();
     assert!(error.is_missing());
     let spent = progress.snapshot(u64::MAX);
     let meter = store.take();
@@ -314,8 +316,9 @@ fn a_queue_is_metered_call_by_call_and_in_storage_throughout() {
     assert_eq!((count(Op::Open), count(Op::Stat)), ((2, 1, 0), (1, 0, 0)));
     // Whatever was under way when the second open failed is not counted.
     assert_eq!(meter.op(Op::Read).errors, 0);
-    let whole = queue.read(&extents[..1], &mut |call| assert!(call.ended != Ended::Badly)).unwrap();
-    assert_eq!(whole, (3 << 20) + 4);
+    let mut seen = |call: Call| assert!(call.ended != Ended::Badly);
+    let whole = queue.read(&ranges[..1], Destination::Discard, &mut seen);
+    assert_eq!(whole.unwrap(), (3 << 20) + 4);
     let meter = store.take();
     assert_eq!((meter.op(Op::Read).calls, meter.op(Op::Read).bytes), (4, (3 << 20) + 4));
     assert!(spent.storage_ns > 0 && progress.snapshot(u64::MAX).storage_ns > spent.storage_ns);
@@ -414,20 +417,23 @@ fn a_repeated_store_holds_nothing() {
 #[test]
 fn a_repeated_queue_copies_in_pieces() {
     let mut queue = repeated().queue(8).unwrap().unwrap();
-    let extent = |key: &str, offset, len| Extent { key: key.to_owned(), offset, len };
-    let extents = [
-        extent("big.npz", 10, None),
-        extent("big.npz", 0, Some(7)),
-        extent("x.npz", 0, Some(5)),
-        extent("x.npz", 1, Some(5)),
+    let range = |key: &str, offset, len| ObjectRange { key: key.to_owned(), offset, len };
+    let ranges = [
+        range("big.npz", 10, None),
+        range("big.npz", 0, Some(7)),
+        range("x.npz", 0, Some(5)),
+        range("x.npz", 1, Some(5)),
     ];
     let mut calls = Vec::new();
     let mut note = |Call { op, ended, .. }: Call| {
         let Ended::Well { bytes } = ended else { return calls.push((op, None)) };
         calls.push((op, Some(bytes)));
     };
-    assert_eq!(queue.read(&extents[..3], &mut note).unwrap(), 2_099_990 + 7 + 5);
-    let error = queue.read(&extents[3..], &mut note).unwrap_err();
+    assert_eq!(
+        queue.read(&ranges[..3], Destination::Discard, &mut note).unwrap(),
+        2_099_990 + 7 + 5
+    );
+    let error = queue.read(&ranges[3..], Destination::Discard, &mut note).unwrap_err();
     assert!(matches!(error, StoreError::Short { offset: 1, wanted: 5, found: 4, .. }), "{error:?}");
     let expected = [
         (Op::Open, Some(0)),

@@ -144,3 +144,11 @@ impl<S: Store + ?Sized> Wrapper for std::sync::Arc<S> {
         self
     }
 }
+
+impl<S: Store + ?Sized> Wrapper for &S {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        self
+    }
+}

@@ -1,8 +1,9 @@
 //! Many ranges under way at a time, all on the caller's thread.
 //!
 //! An object has no opening of its own: that costs no request, and what is not there shows with the
-//! first read. An extent up to the object's end learns its size from the answer to its first read, so
-//! that costs no request either. Bytes are dropped as they come.
+//! first read. A range up to the object's end learns its size from the answer to its first read, so
+//! that costs no request either. Bytes go from the socket to the caller's memory, or are dropped as
+//! they come.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::{BoxStream, FuturesUnordered};
+use futures_util::stream::FuturesUnordered;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange};
 
@@ -18,9 +19,11 @@ use super::attempts::Attempts;
 use super::fault;
 use super::lane::Lease;
 use super::object::{identity, is_behind_the_end};
+use super::raw::Source;
 use super::{Inner, RemoteFault};
-use crate::piece::Pieces;
-use crate::{Call, Ended, Extent, Op, ReadQueue, StoreError};
+use crate::piece::{Pieces, Portions};
+use crate::queue::{Delivery, Destination};
+use crate::{Call, Ended, ObjectRange, Op, ReadQueue, StoreError};
 
 /// A queue over the objects of a store.
 pub(crate) struct RemoteQueue {
@@ -34,52 +37,68 @@ struct Target {
     path: Path,
     name: String,
     etag: Option<String>,
-    /// Number of the first extent that is read of it.
-    extent: usize,
+    /// Index of the first range that is read of it.
+    range: usize,
 }
 
-/// A stretch that was not asked for yet.
-struct Range {
+/// A request that was not sent yet.
+struct Request<'b> {
     target: Arc<Target>,
+    /// Index of the range that it is part of.
+    range: usize,
     offset: u64,
     len: u64,
-    /// It begins an extent whose end nobody knows yet.
-    open_ended: bool,
+    to: To<'b>,
+}
+
+/// Where the bytes of a request go.
+enum To<'b> {
+    /// They are counted and dropped, or go to memory of their length.
+    Known(Option<&'b mut [u8]>),
+    /// The request begins a range of unknown length; this is the memory of all of it.
+    OpenEnded(Option<&'b mut [u8]>),
 }
 
 /// A request under way, or one that has ended.
-struct Read {
-    range: Range,
+struct Read<'b> {
+    request: Request<'b>,
     attempts: Arc<Attempts>,
     began_ns: u64,
 }
 
 /// The next thing that happened.
-enum Event {
+enum Event<'b> {
     /// The answer has begun; it says how large the object is.
-    Answered(Read, object_store::Result<Answer>),
-    /// Its bytes have come.
-    Drained(Read, object_store::Result<u64>),
+    Answered(Read<'b>, object_store::Result<Answer>),
+    /// So many of its bytes have come.
+    Ended(Read<'b>, object_store::Result<u64>),
 }
 
 struct Answer {
     size: u64,
     etag: Option<String>,
-    stream: BoxStream<'static, object_store::Result<bytes::Bytes>>,
+    body: Source,
+}
+
+/// What of a range was not requested yet.
+struct Rest<'b> {
+    target: Arc<Target>,
+    range: usize,
+    portions: Portions<'b>,
 }
 
 /// Where one call of [`ReadQueue::read`] is.
-struct Course<'a> {
+struct Course<'a, 'd, 'b> {
     queue: &'a RemoteQueue,
     lane: &'a Lease,
-    extents: std::iter::Enumerate<std::slice::Iter<'a, Extent>>,
+    ranges: std::iter::Enumerate<std::slice::Iter<'a, ObjectRange>>,
     last: Option<(&'a str, Arc<Target>)>,
-    pieces: Option<(Arc<Target>, Pieces)>,
-    /// Rests of extents whose size is known by now.
-    rests: VecDeque<(Arc<Target>, Pieces)>,
-    under_way: FuturesUnordered<BoxFuture<'a, Event>>,
+    current: Option<Rest<'b>>,
+    /// Rests of ranges whose size is known by now.
+    rests: VecDeque<Rest<'b>>,
+    under_way: FuturesUnordered<BoxFuture<'b, Event<'b>>>,
+    delivery: Delivery<'d, 'b>,
     seen: &'a mut dyn FnMut(Call),
-    bytes: u64,
 }
 
 impl RemoteQueue {
@@ -89,77 +108,94 @@ impl RemoteQueue {
 }
 
 impl ReadQueue for RemoteQueue {
-    fn read(&mut self, extents: &[Extent], seen: &mut dyn FnMut(Call)) -> Result<u64, StoreError> {
+    fn read(
+        &mut self,
+        ranges: &[ObjectRange],
+        to: Destination<'_, '_>,
+        seen: &mut dyn FnMut(Call),
+    ) -> Result<u64, StoreError> {
         let lane = self.inner.lanes.take()?;
         let mut course = Course {
             queue: self,
             lane: &lane,
-            extents: extents.iter().enumerate(),
+            ranges: ranges.iter().enumerate(),
             last: None,
-            pieces: None,
+            current: None,
             rests: VecDeque::new(),
             under_way: FuturesUnordered::new(),
+            delivery: Delivery::new(ranges, to),
             seen,
-            bytes: 0,
         };
         // Requests enter themselves in their own accounts.
         lane.run(&Arc::default(), course.run())?;
-        Ok(course.bytes)
+        Ok(course.delivery.bytes())
     }
 }
 
-impl<'a> Course<'a> {
+impl<'a, 'b> Course<'a, '_, 'b> {
     async fn run(&mut self) -> Result<(), StoreError> {
         loop {
             while self.under_way.len() < self.queue.depth
-                && let Some(range) = self.next_range()?
+                && let Some(request) = self.next_request()?
             {
-                self.begin(range);
+                self.begin(request);
             }
             match self.under_way.next().await {
                 Some(Event::Answered(read, answer)) => self.answered(read, answer)?,
-                Some(Event::Drained(read, count)) => self.drained(read, count)?,
+                Some(Event::Ended(read, count)) => self.ended(read, count)?,
                 None => return Ok(()),
             }
         }
     }
 
     /// The next request: rests first, so that as few objects as possible are being read.
-    fn next_range(&mut self) -> Result<Option<Range>, StoreError> {
+    fn next_request(&mut self) -> Result<Option<Request<'b>>, StoreError> {
         loop {
-            if self.pieces.is_none() {
-                self.pieces = self.rests.pop_front();
+            if self.current.is_none() {
+                self.current = self.rests.pop_front();
             }
-            if let Some((target, pieces)) = &mut self.pieces {
-                if let Some(piece) = pieces.next() {
-                    let (target, offset) = (Arc::clone(target), piece.start);
-                    let len = piece.asked;
-                    return Ok(Some(Range { target, offset, len, open_ended: false }));
+            if let Some(Rest { target, range, portions }) = &mut self.current {
+                if !self.delivery.has_failed(*range)
+                    && let Some((piece, memory)) = portions.next()
+                {
+                    let (target, range, offset) = (Arc::clone(target), *range, piece.start);
+                    let (len, to) = (piece.asked, To::Known(memory));
+                    return Ok(Some(Request { target, range, offset, len, to }));
                 }
-                self.pieces = None;
+                self.current = None;
                 continue;
             }
-            let Some((number, extent)) = self.extents.next() else { return Ok(None) };
-            let target = self.target(&extent.key, number)?;
-            let longest = self.queue.inner.read_bytes;
-            match extent.len {
-                None => {
-                    let (offset, len) = (extent.offset, longest as u64);
-                    return Ok(Some(Range { target, offset, len, open_ended: true }));
-                }
-                Some(len) => {
-                    let Some(end) = extent.offset.checked_add(len) else {
-                        return Err(short(&target, extent.offset, len, 0));
-                    };
-                    let pieces = Pieces { next: extent.offset, end, block: 1, longest };
-                    self.pieces = Some((target, pieces));
-                }
+            let Some((range, asked)) = self.ranges.next() else { return Ok(None) };
+            match self.hand_out(range, asked) {
+                Ok(None) => {}
+                Ok(request) => return Ok(request),
+                Err(error) => self.delivery.settle(range, Err(error))?,
             }
         }
     }
 
-    /// The object of an extent; the same one for extents that follow each other.
-    fn target(&mut self, key: &'a str, extent: usize) -> Result<Arc<Target>, StoreError> {
+    /// Cuts a range into pieces, or gives its first request if that must tell its length.
+    fn hand_out(
+        &mut self,
+        range: usize,
+        asked: &'a ObjectRange,
+    ) -> Result<Option<Request<'b>>, StoreError> {
+        let target = self.target(&asked.key, range)?;
+        let memory = self.delivery.memory(range);
+        let (offset, longest) = (asked.offset, self.queue.inner.read_bytes);
+        let Some(len) = asked.len else {
+            let (len, to) = (longest as u64, To::OpenEnded(memory));
+            return Ok(Some(Request { target, range, offset, len, to }));
+        };
+        let end = offset.checked_add(len).ok_or_else(|| short(&target, offset, len, 0))?;
+        let pieces = Pieces { next: offset, end, block: 1, longest };
+        let portions = Portions::new(pieces, memory, || target.name.clone())?;
+        self.current = Some(Rest { target, range, portions });
+        Ok(None)
+    }
+
+    /// The object of a range; the same one for ranges that follow each other.
+    fn target(&mut self, key: &'a str, range: usize) -> Result<Arc<Target>, StoreError> {
         if let Some((last, target)) = &self.last
             && *last == key
         {
@@ -167,93 +203,110 @@ impl<'a> Course<'a> {
         }
         let found = self.queue.inner.target(key);
         let ended = if found.is_ok() { Ended::Well { bytes: 0 } } else { Ended::Badly };
-        let (offset, asked, duration_ns) = (0, 0, 0);
-        (self.seen)(Call { op: Op::Open, extent, offset, asked, duration_ns, ended });
+        (self.seen)(Call { ended, ..Call::new(Op::Open, range) });
         let super::object::Target { path, name, .. } = found?;
-        let target = Arc::new(Target { path, name, etag: None, extent });
+        let target = Arc::new(Target { path, name, etag: None, range });
         self.last = Some((key, Arc::clone(&target)));
         Ok(target)
     }
 
-    fn begin(&mut self, range: Range) {
-        let attempts = Arc::new(Attempts::default());
+    fn begin(&mut self, request: Request<'b>) {
+        let attempts = match &request.to {
+            To::Known(Some(_)) | To::OpenEnded(Some(_)) => Attempts::tapped(),
+            To::Known(None) | To::OpenEnded(None) => Arc::default(),
+        };
         let (objects, counted) = (Arc::clone(&self.lane.client.objects), Arc::clone(&attempts));
-        let read = Read { range, attempts, began_ns: self.queue.clock.now() };
+        let read = Read { request, attempts, began_ns: self.queue.clock.now() };
         let asked = async move {
-            let Range { target, offset, len, .. } = &read.range;
+            let Request { target, offset, len, .. } = &read.request;
             let range = Some(GetRange::Bounded(*offset..offset.saturating_add(*len)));
             let options =
                 GetOptions { range, if_match: target.etag.clone(), ..GetOptions::default() };
             let answer = objects.get_opts(&target.path, options).await.map(|found| {
                 let (size, etag) = identity(&found);
-                Answer { size, etag, stream: found.into_stream() }
+                Answer { size, etag, body: Source::new(found, Arc::clone(&read.attempts)) }
             });
             Event::Answered(read, answer)
         };
         self.under_way.push(counted.over(asked).boxed());
     }
 
-    /// Goes on with the bytes of an answer, and with the rest of an extent that has a size now.
+    /// Goes on with the bytes of an answer, and with the rest of a range that has a length now.
     fn answered(
         &mut self,
-        mut read: Read,
+        mut read: Read<'b>,
         answer: object_store::Result<Answer>,
     ) -> Result<(), StoreError> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(_) if is_behind_the_end(&read.attempts) => {
-                if read.range.open_ended {
+                if matches!(read.request.to, To::OpenEnded(_)) {
                     read.attempts.charge();
                     self.show(&read, Op::Stat, Ended::Well { bytes: 0 });
                     return Ok(());
                 }
-                return self.drained(read, Ok(0));
+                return self.ended(read, Ok(0));
             }
-            Err(error) => return self.drained(read, Err(error)),
+            Err(error) => return self.ended(read, Err(error)),
         };
-        if read.range.open_ended {
-            self.show(&read, Op::Stat, Ended::Well { bytes: 0 });
-            let Range { target, offset, len, .. } = &mut read.range;
-            let next = offset.saturating_add(*len).min(answer.size);
-            *len = next.saturating_sub(*offset);
-            if next < answer.size {
-                let (path, name) = (target.path.clone(), target.name.clone());
-                let (extent, etag) = (target.extent, answer.etag);
-                let target = Arc::new(Target { path, name, etag, extent });
-                let longest = self.queue.inner.read_bytes;
-                let pieces = Pieces { next, end: answer.size, block: 1, longest };
-                self.rests.push_back((target, pieces));
-            }
-        }
-        let counted = Arc::clone(&read.attempts);
-        let mut stream = answer.stream;
-        let drained = async move {
-            let mut count = 0;
-            while let Some(chunk) = stream.next().await {
-                match chunk {
-                    Ok(chunk) => count += chunk.len() as u64,
-                    Err(error) => return Event::Drained(read, Err(error)),
+        let Answer { size, etag, mut body } = answer;
+        let memory = match std::mem::replace(&mut read.request.to, To::Known(None)) {
+            To::Known(memory) => memory,
+            To::OpenEnded(memory) => {
+                self.show(&read, Op::Stat, Ended::Well { bytes: 0 });
+                match self.cut(&mut read.request, size, etag, memory) {
+                    Ok(memory) => memory,
+                    Err(error) => return self.delivery.settle(read.request.range, Err(error)),
                 }
             }
-            Event::Drained(read, Ok(count))
         };
-        self.under_way.push(counted.over(drained).boxed());
+        let counted = Arc::clone(&read.attempts);
+        let came = async move {
+            let count = match memory {
+                Some(memory) => body.fill(memory).await.map(|count| count as u64),
+                None => body.skip_all().await,
+            };
+            Event::Ended(read, count)
+        };
+        self.under_way.push(counted.over(came).boxed());
         Ok(())
     }
 
-    fn drained(&mut self, read: Read, count: object_store::Result<u64>) -> Result<(), StoreError> {
+    /// Ends the first request of a range where the object or the piece ends, and keeps the rest of
+    /// the range for later. Gives the memory of the first one.
+    fn cut(
+        &mut self,
+        request: &mut Request<'b>,
+        size: u64,
+        etag: Option<String>,
+        memory: Option<&'b mut [u8]>,
+    ) -> Result<Option<&'b mut [u8]>, StoreError> {
+        let Request { target, range, offset, len, .. } = request;
+        let (path, name) = (target.path.clone(), target.name.clone());
+        let target = Arc::new(Target { path, name, etag, range: target.range });
+        let longest = self.queue.inner.read_bytes;
+        let pieces = Pieces { next: *offset, end: size, block: 1, longest };
+        let mut portions = Portions::new(pieces, memory, || target.name.clone())?;
+        let first = portions.next();
+        *len = first.as_ref().map_or(0, |(piece, _)| piece.asked);
+        self.rests.push_back(Rest { target, range: *range, portions });
+        Ok(first.and_then(|(_, memory)| memory))
+    }
+
+    fn ended(
+        &mut self,
+        read: Read<'b>,
+        count: object_store::Result<u64>,
+    ) -> Result<(), StoreError> {
         read.attempts.charge();
-        let Range { target, offset, len, .. } = &read.range;
+        let Request { target, range, offset, len, .. } = &read.request;
         let ended = match &count {
             Ok(count) if count == len => Ended::Well { bytes: *count },
             _ => Ended::Badly,
         };
         self.show(&read, Op::Read, ended);
-        match count {
-            Ok(count) if count == *len => {
-                self.bytes += count;
-                Ok(())
-            }
+        let result = match count {
+            Ok(count) if count == *len => Ok(count),
             Ok(count) => Err(short(target, *offset, *len, count)),
             Err(error) => {
                 let failure = read.attempts.failure();
@@ -261,14 +314,15 @@ impl<'a> Course<'a> {
                 let op = if missing { Op::Open } else { Op::Read };
                 Err(fault::of_error(op, &target.name, failure, &error))
             }
-        }
+        };
+        self.delivery.settle(*range, result)
     }
 
-    fn show(&mut self, read: &Read, op: Op, ended: Ended) {
+    fn show(&mut self, read: &Read<'b>, op: Op, ended: Ended) {
         let duration_ns = self.queue.clock.now().saturating_sub(read.began_ns);
-        let Range { target, offset, len, .. } = &read.range;
+        let Request { target, offset, len, .. } = &read.request;
         let (offset, asked) = if op == Op::Read { (*offset, *len) } else { (0, 0) };
-        (self.seen)(Call { op, extent: target.extent, offset, asked, duration_ns, ended });
+        (self.seen)(Call { offset, asked, duration_ns, ended, ..Call::new(op, target.range) });
     }
 }
 

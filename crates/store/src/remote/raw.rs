@@ -220,6 +220,16 @@ impl Source {
         Ok(done)
     }
 
+    /// Drops what comes next, up to the end of the answer; gives how much that was.
+    pub(crate) async fn skip_all(&mut self) -> object_store::Result<u64> {
+        debug_assert!(self.body.is_none(), "only a reader that wants the bytes has a tap");
+        let mut count = 0;
+        while let Some(chunk) = self.stream.next().await {
+            count += chunk?.len() as u64;
+        }
+        Ok(count)
+    }
+
     /// Leaves an answer that broke off to `object_store`.
     fn hand_back(&mut self, broken: Broken) {
         self.body = None;
