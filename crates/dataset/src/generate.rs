@@ -20,7 +20,7 @@ use crate::checksum::{ChecksumSink, crc32_of};
 use crate::error::DatasetError;
 use crate::existing_files::ExistingFiles;
 use crate::ledger::Ledger;
-use crate::manifest::{self, FileSum, Head, ManifestWriter, Totals};
+use crate::manifest::{FileSum, Head, ManifestWriter, Totals};
 use crate::manifest_reader::ManifestReader;
 use crate::progress::GenerationProgress;
 use crate::sizes::SampleSizes;
@@ -79,7 +79,7 @@ struct Work<'a> {
     /// The next file and the sizes from there on.
     list: Mutex<(u64, SampleSizes)>,
     done: Mutex<GenerationProgress>,
-    ledger: Mutex<Ledger<'a>>,
+    ledger: Mutex<Ledger>,
     failure: Mutex<Option<DatasetError>>,
     /// Whether files are left because it was stopped.
     cut: AtomicBool,
@@ -191,9 +191,8 @@ impl Generator<'_> {
         earlier: &ExistingFiles,
         done: GenerationProgress,
     ) -> Result<GenerationProgress, DatasetError> {
-        let mut buffer = manifest::buffer();
         let ledger = match self.team.leads() {
-            true => Ledger::Manifest(self.begin_manifest(earlier, &mut buffer)?),
+            true => Ledger::Manifest(self.begin_manifest(earlier)?),
             false => Ledger::waiting()?,
         };
         // No file is made before the manifest says that the set is not complete.
@@ -228,11 +227,7 @@ impl Generator<'_> {
     }
 
     /// Publishes a manifest that says that the set is being made, and begins the one to come.
-    fn begin_manifest<'b>(
-        &self,
-        earlier: &ExistingFiles,
-        buffer: &'b mut AlignedBuf,
-    ) -> Result<ManifestWriter<'b>, DatasetError> {
+    fn begin_manifest(&self, earlier: &ExistingFiles) -> Result<ManifestWriter, DatasetError> {
         let (replaces, previous) = match earlier {
             ExistingFiles::Unknown => (self.any_there()?, None),
             ExistingFiles::Unfinished { replaces } => (*replaces, None),
@@ -240,9 +235,9 @@ impl Generator<'_> {
             ExistingFiles::Finished(_) => (false, ManifestReader::open(self.store)?),
         };
         let unfinished = self.head(false, replaces);
-        ManifestWriter::begin(self.store, &unfinished, buffer)?.publish()?;
+        ManifestWriter::begin(self.store, &unfinished)?.publish()?;
         let complete = self.head(true, false);
-        let mut manifest = ManifestWriter::begin(self.store, &complete, buffer)?;
+        let mut manifest = ManifestWriter::begin(self.store, &complete)?;
         if let Some(previous) = previous {
             self.carry_over(previous, earlier, &mut manifest)?;
         }
@@ -275,7 +270,7 @@ impl Generator<'_> {
         &self,
         previous: ManifestReader,
         earlier: &ExistingFiles,
-        manifest: &mut ManifestWriter<'_>,
+        manifest: &mut ManifestWriter,
     ) -> Result<(), DatasetError> {
         previous.read(&mut |_, entry| {
             let index = self.index_of(&entry.name).or_else(|| self.companion_of(&entry.name));
@@ -430,7 +425,7 @@ impl Made {
 
 /// A writer as the sink that formats write to; a stop request ends it between two pieces.
 struct Stoppable<'a> {
-    writer: Writer<'a>,
+    writer: Writer<&'a mut AlignedBuf>,
     stop: &'a AtomicBool,
 }
 

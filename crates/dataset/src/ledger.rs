@@ -13,14 +13,14 @@ use crate::manifest::{FileSum, ManifestWriter};
 const MESSAGE_BYTES: usize = 128 << 10;
 
 /// Takes entries, in any order.
-pub(crate) enum Ledger<'a> {
+pub(crate) enum Ledger {
     /// This process writes the manifest.
-    Manifest(ManifestWriter<'a>),
+    Manifest(ManifestWriter),
     /// Another one does; entries wait on disk until it asks for them.
     Waiting(BufWriter<File>),
 }
 
-impl Ledger<'_> {
+impl Ledger {
     /// A ledger of a process that does not write the manifest.
     pub(crate) fn waiting() -> Result<Self, DatasetError> {
         Ok(Self::Waiting(BufWriter::new(tempfile::tempfile().map_err(spooled)?)))
@@ -70,11 +70,7 @@ fn send(team: &Team, mut file: File) -> Result<(), DatasetError> {
     }
 }
 
-fn receive(
-    team: &Team,
-    process: u32,
-    manifest: &mut ManifestWriter<'_>,
-) -> Result<(), DatasetError> {
+fn receive(team: &Team, process: u32, manifest: &mut ManifestWriter) -> Result<(), DatasetError> {
     loop {
         let message = team.receive(process)?;
         if message.is_empty() {

@@ -60,23 +60,15 @@ impl Totals {
     }
 }
 
-/// Buffer of a [`ManifestWriter`].
-pub(crate) fn buffer() -> AlignedBuf {
-    AlignedBuf::new(BUFFER_BYTES)
-}
-
 /// A manifest that is being written; dropped, it leaves nothing.
-pub(crate) struct ManifestWriter<'a> {
-    writer: Writer<'a>,
+pub(crate) struct ManifestWriter {
+    writer: Writer,
     totals: Totals,
 }
 
-impl<'a> ManifestWriter<'a> {
-    pub(crate) fn begin(
-        store: &dyn Store,
-        head: &Head,
-        buffer: &'a mut AlignedBuf,
-    ) -> Result<Self, StoreError> {
+impl ManifestWriter {
+    pub(crate) fn begin(store: &dyn Store, head: &Head) -> Result<Self, StoreError> {
+        let buffer = AlignedBuf::new(BUFFER_BYTES);
         let mut writer = Writer::create(store, MANIFEST_NAME, buffer)?;
         let replaces = if head.replaces { "  \"replaces\": true,\n" } else { "" };
         let recipe = serde_json::to_string(&head.recipe).unwrap_or_default();

@@ -264,7 +264,7 @@ mod tests {
     use feedline_store::{Failing, Memory, Op};
 
     use super::*;
-    use crate::manifest::{self, ManifestWriter};
+    use crate::manifest::ManifestWriter;
     use crate::recipe::tests::recipe;
 
     fn head(complete: bool) -> Head {
@@ -279,8 +279,7 @@ mod tests {
 
     fn written(head: &Head, files: u64) -> Memory {
         let store = Memory::new(Clock::real());
-        let mut buffer = manifest::buffer();
-        let mut writer = ManifestWriter::begin(&store, head, &mut buffer).unwrap();
+        let mut writer = ManifestWriter::begin(&store, head).unwrap();
         for number in 0..files {
             let Entry { name, sum } = entry(number);
             writer.add(&name, sum).unwrap();

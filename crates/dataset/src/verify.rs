@@ -245,7 +245,7 @@ mod tests {
     use feedline_store::{Failing, Memory, Op};
 
     use super::*;
-    use crate::manifest::{self, MANIFEST_NAME, ManifestWriter};
+    use crate::manifest::{MANIFEST_NAME, ManifestWriter};
     use crate::recipe::tests::recipe;
 
     const FILES: u64 = 300;
@@ -259,8 +259,7 @@ mod tests {
         let store = Memory::new(Clock::real());
         let recipe = Some(recipe(|spec| spec.train.total = FILES));
         let head = Head { complete, replaces: false, workload: "test".into(), recipe };
-        let mut buffer = manifest::buffer();
-        let mut writer = ManifestWriter::begin(&store, &head, &mut buffer).unwrap();
+        let mut writer = ManifestWriter::begin(&store, &head).unwrap();
         for number in 0..FILES {
             let content = vec![number as u8; number as usize];
             let sum = FileSum { bytes: number, crc32: crc32fast::hash(&content) };

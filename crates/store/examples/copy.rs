@@ -45,8 +45,7 @@ fn copy(from: &dyn Store, to: &dyn Store, key: &str) -> Result<u64, StoreError> 
     let mut object = from.open_whole(key)?;
     let len = object.len()?;
     to.make_folder(key.rsplit_once('/').map_or("", |(folder, _)| folder))?;
-    let mut buffer = AlignedBuf::new(BUFFER_BYTES);
-    let mut writer = Writer::create(to, key, &mut buffer)?;
+    let mut writer = Writer::create(to, key, AlignedBuf::new(BUFFER_BYTES))?;
     while writer.written() < len {
         let offset = writer.written();
         let left = usize::try_from(len - offset).unwrap_or(usize::MAX);

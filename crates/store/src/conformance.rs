@@ -42,8 +42,8 @@ fn pattern(len: usize) -> Vec<u8> {
 }
 
 fn write(store: &dyn Store, key: &str, bytes: &[u8]) {
-    let mut buf = AlignedBuf::new(2 * BLOCK_BYTES);
-    let mut writer = Writer::create(store, key, &mut buf).expect("create");
+    let buf = AlignedBuf::new(2 * BLOCK_BYTES);
+    let mut writer = Writer::create(store, key, buf).expect("create");
     writer.write_all(bytes).expect("write");
     assert_eq!(writer.written(), bytes.len() as u64);
     let written = writer.publish(Durability::None).expect("publish");

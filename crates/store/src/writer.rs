@@ -1,23 +1,26 @@
 //! The buffer in front of an upload.
 
+use std::borrow::BorrowMut;
+
 use crc32fast::Hasher;
 
 use crate::{AlignedBuf, BLOCK_BYTES, Durability, Store, StoreError, Upload};
 
-/// Collects bytes in the caller's buffer and writes it whenever it is full.
+/// Collects the bytes of a new object in a buffer and writes it whenever it is full.
 ///
-/// The buffer is borrowed, so that a thread uses one for all its files. The first block of the
-/// object is remembered, so that it can be changed until the end, with direct I/O too.
-pub struct Writer<'a> {
+/// The buffer is the writer's own, or a `&mut AlignedBuf` that a thread uses for all its objects. The
+/// first block of the object is remembered, so that it can be changed until the end, with direct I/O
+/// too. Dropped before [`Writer::publish`], a writer leaves nothing behind.
+pub struct Writer<B = AlignedBuf> {
     upload: Box<dyn Upload>,
     path: String,
-    buf: &'a mut AlignedBuf,
+    buf: B,
     /// Bytes in the buffer.
     filled: usize,
     /// Bytes before those in the buffer.
     flushed: u64,
     head: Head,
-    /// Over everything behind the first block, which can still change; `None` if nobody asked.
+    /// Over everything after the first block, which can still change; `None` if it was not asked for.
     checksum: Option<Hasher>,
 }
 
@@ -38,30 +41,26 @@ struct Head {
     changed: bool,
 }
 
-impl<'a> Writer<'a> {
+impl<B: BorrowMut<AlignedBuf>> Writer<B> {
     /// Starts the object `key` of `store` and collects its bytes in `buf`.
     ///
     /// # Panics
     /// If the buffer's length is not a positive multiple of [`BLOCK_BYTES`].
-    pub fn create(
-        store: &dyn Store,
-        key: &str,
-        buf: &'a mut AlignedBuf,
-    ) -> Result<Writer<'a>, StoreError> {
-        assert!(!buf.is_empty() && buf.len().is_multiple_of(BLOCK_BYTES), "buffer of whole blocks");
+    pub fn create(store: &dyn Store, key: &str, buf: B) -> Result<Writer<B>, StoreError> {
+        let len = buf.borrow().len();
+        assert!(len > 0 && len.is_multiple_of(BLOCK_BYTES), "buffer of whole blocks");
         let upload = store.create(key)?;
         let path = store.locate(key);
         let head = Head::default();
         Ok(Writer { upload, path, buf, filled: 0, flushed: 0, head, checksum: None })
     }
 
-    /// The same writer, but it adds up a checksum of the object on the way. To be asked for before
-    /// anything is written.
+    /// Computes a checksum of the object on the way.
     ///
     /// # Panics
     /// If something was written.
     #[must_use]
-    pub fn with_checksum(self) -> Writer<'a> {
+    pub fn with_checksum(self) -> Writer<B> {
         assert_eq!(self.written(), 0, "a checksum is over the whole object");
         Writer { checksum: Some(Hasher::new()), ..self }
     }
@@ -74,12 +73,12 @@ impl<'a> Writer<'a> {
     /// Between 1 and `want` bytes of the buffer for the caller to fill; they count as written.
     /// `want` is at least 1.
     pub fn space(&mut self, want: usize) -> Result<&mut [u8], StoreError> {
-        if self.filled == self.buf.len() {
+        if self.filled == self.buf.borrow().len() {
             self.flush()?;
         }
-        let start = self.filled;
-        self.filled = self.buf.len().min(start + want);
-        Ok(&mut self.buf[start..self.filled])
+        let (buf, start) = (self.buf.borrow_mut(), self.filled);
+        self.filled = buf.len().min(start + want);
+        Ok(&mut buf[start..self.filled])
     }
 
     /// Appends `bytes`.
@@ -105,7 +104,7 @@ impl<'a> Writer<'a> {
                 self.head.changed = true;
                 block
             }
-            None => &mut *self.buf,
+            None => self.buf.borrow_mut(),
         };
         block[offset as usize..end as usize].copy_from_slice(bytes);
         Ok(())
@@ -126,29 +125,30 @@ impl<'a> Writer<'a> {
 
     /// The checksum once everything is flushed.
     fn crc32(&self) -> Option<u32> {
-        let behind = self.checksum.as_ref()?;
+        let rest = self.checksum.as_ref()?;
         let head = match &self.head.block {
             Some(block) => &block[..],
-            // All of it left the buffer in one go, at the end, and still stands there.
-            None => &self.buf[..(self.flushed as usize).min(BLOCK_BYTES)],
+            // All of it left the buffer at once, at the end, and is still there.
+            None => &self.buf.borrow()[..(self.flushed as usize).min(BLOCK_BYTES)],
         };
         let mut whole = Hasher::new();
         whole.update(head);
-        whole.combine(behind);
+        whole.combine(rest);
         Some(whole.finalize())
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
-        let bytes = &self.buf[..self.filled];
+        let buf = self.buf.borrow();
+        let bytes = &buf[..self.filled];
         self.upload.write_at(self.flushed, bytes)?;
-        if self.head.block.is_none() && self.filled == self.buf.len() {
+        if self.head.block.is_none() && self.filled == buf.len() {
             let mut block = AlignedBuf::new(BLOCK_BYTES);
             block.copy_from_slice(&bytes[..BLOCK_BYTES]);
             self.head.block = Some(block);
         }
-        if let Some(behind) = &mut self.checksum {
+        if let Some(rest) = &mut self.checksum {
             let head = if self.flushed == 0 { self.filled.min(BLOCK_BYTES) } else { 0 };
-            behind.update(&bytes[head..]);
+            rest.update(&bytes[head..]);
         }
         self.flushed += self.filled as u64;
         self.filled = 0;
