@@ -335,6 +335,8 @@ fi
 if [[ $part == all ]]; then
     check "cargo fmt" cargo fmt --all --check
     check "cargo clippy" cargo clippy --locked --workspace --all-targets -- -D warnings
+    check "cargo clippy without object stores" cargo clippy --locked --package feedline-store \
+        --no-default-features --all-targets -- -D warnings
     check "cargo doc" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --workspace
     check "cargo deny" deny
     preload_packages || true

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 use feedline_location::{self as location, Location, MissingSlash, Scheme};
 
-use crate::{Memory, Mode, Posix, Remote, RemoteOptions, Store, StoreError};
+#[cfg(feature = "remote")]
+use crate::Remote;
+use crate::{Memory, Mode, Posix, RemoteOptions, Store, StoreError};
 
 /// Settings of a store that is to be connected to. Each section matters to its own kind of store.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +51,7 @@ pub const CONNECTORS: &[Connector] = &[
 /// The store at a path or a URL: a plain path or `file:///folder`, `s3://bucket/prefix`,
 /// `gs://bucket/prefix`, `az://container/prefix` (`abfs` and `abfss` too), `http://host/path`,
 /// `https://host/path`, or `memory://`, which is empty every time. Sends no request and reads no
-/// file; [`Remote::connect`] says where credentials come from.
+/// file; the documentation of `Remote::connect` says where credentials come from.
 ///
 /// ```
 /// use feedline_store::{ConnectOptions, Store, connect};
@@ -85,12 +87,18 @@ fn files(path: &str, options: &ConnectOptions) -> Result<Arc<dyn Store>, StoreEr
     Ok(Arc::new(if ring { store.with_ring()? } else { store }))
 }
 
+#[cfg(feature = "remote")]
 fn remote(url: &str, options: &ConnectOptions) -> Result<Arc<dyn Store>, StoreError> {
     let mut remote = options.remote.clone();
     if let Some(bytes) = options.read_bytes {
         remote.read_bytes = bytes;
     }
     Ok(Arc::new(Remote::connect(url, &remote)?))
+}
+
+#[cfg(not(feature = "remote"))]
+fn remote(url: &str, _options: &ConnectOptions) -> Result<Arc<dyn Store>, StoreError> {
+    Err(StoreError::RemoteLeftOut { url: Location::parse(url).without_secrets() })
 }
 
 fn memory(_url: &str, _options: &ConnectOptions) -> Result<Arc<dyn Store>, StoreError> {
@@ -112,6 +120,21 @@ mod tests {
         assert_eq!(schemes, location::SCHEMES);
     }
 
+    #[cfg(not(feature = "remote"))]
+    #[test]
+    fn a_build_without_object_stores_says_so() {
+        assert_eq!(
+            refusal("s3://me:hush@bucket/x"),
+            (
+                "cannot connect to s3://...@bucket/x: this build has no support for object stores"
+                    .to_owned(),
+                Some("build `feedline-store` with the feature `remote`".to_owned())
+            )
+        );
+        connect("memory://", &ConnectOptions::default()).unwrap();
+    }
+
+    #[cfg(feature = "remote")]
     #[test]
     fn paths_and_urls_of_every_scheme_connect() {
         let options = ConnectOptions {
@@ -176,8 +199,12 @@ mod tests {
                 Some("did you mean s3://bucket/x?".to_owned())
             )
         );
-        let (message, hint) = refusal("s3://");
-        assert_eq!(message, "\"s3://\" names no remote store: expected a bucket after ://");
-        assert_eq!(hint, None);
+    }
+
+    #[cfg(feature = "remote")]
+    #[test]
+    fn a_url_without_a_bucket_is_refused() {
+        let message = "\"s3://\" names no remote store: expected a bucket after ://".to_owned();
+        assert_eq!(refusal("s3://"), (message, None));
     }
 }

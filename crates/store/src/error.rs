@@ -110,6 +110,12 @@ pub enum StoreError {
         /// Its scheme.
         scheme: String,
     },
+    /// A URL of an object store or a web server, which this build cannot reach.
+    #[error("cannot connect to {url}: this build has no support for object stores")]
+    RemoteLeftOut {
+        /// The URL, without what may be secret in it.
+        url: String,
+    },
     /// A path that was probably meant as a URL.
     #[error("{path} is a path, expected a URL after `{scheme}:`")]
     MissingSlash {
@@ -175,6 +181,9 @@ impl StoreError {
                 let names: Vec<_> =
                     SCHEMES.iter().flat_map(|scheme| scheme.names).copied().collect();
                 Some(format!("use a path, or a URL with one of {}", names.join(", ")))
+            }
+            StoreError::RemoteLeftOut { .. } => {
+                Some("build `feedline-store` with the feature `remote`".to_owned())
             }
             StoreError::MissingSlash { url, .. } => Some(format!("did you mean {url}?")),
             _ => None,

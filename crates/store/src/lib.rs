@@ -32,7 +32,10 @@ mod posix;
 mod progress;
 mod quantity;
 mod queue;
+#[cfg(feature = "remote")]
 mod remote;
+mod remote_fault;
+mod remote_options;
 mod repeated;
 mod ring;
 mod ring_queue;
@@ -72,7 +75,10 @@ pub use partial::partial_name;
 pub use posix::{Mode, Posix};
 pub use progress::{Progress, Spent};
 pub use queue::{Call, Destination, ObjectRange, ReadBuffer, ReadQueue};
-pub use remote::{Remote, RemoteFault, RemoteOptions};
+#[cfg(feature = "remote")]
+pub use remote::Remote;
+pub use remote_fault::RemoteFault;
+pub use remote_options::RemoteOptions;
 pub use repeated::Repeated;
 pub use scan::{Scan, ScanOptions, Scanned, scan};
 pub use sequential_queue::SequentialQueue;

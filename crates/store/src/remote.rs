@@ -9,13 +9,12 @@ mod attempts;
 mod broken;
 mod credentials;
 mod exchange;
-mod fault;
+mod failure;
 mod http;
 mod lane;
 mod listing;
 mod message;
 mod object;
-mod options;
 mod pool;
 mod profile;
 mod queue;
@@ -34,9 +33,6 @@ use object_store::ObjectStoreExt;
 use object_store::path::Path;
 use tokio::runtime::{Builder, Runtime};
 
-pub use fault::RemoteFault;
-pub use options::RemoteOptions;
-
 use self::attempts::Attempts;
 use self::lane::Lanes;
 use self::listing::Made;
@@ -46,7 +42,7 @@ use self::root::{Root, Service};
 use self::service::{Client, Recipe};
 use self::upload::RemoteUpload;
 use crate::{
-    Capabilities, Entry, Kind, Layer, Object, Op, ReadQueue, Store, StoreError, Upload, key,
+    Capabilities, Entry, Kind, Layer, Object, Op, ReadQueue, RemoteFault, RemoteOptions, Store, StoreError, Upload, key,
 };
 
 /// Threads that send the parts of all uploads.
@@ -122,7 +118,7 @@ impl Remote {
         let (lane, attempts) = (self.inner.lanes.take()?, Arc::new(Attempts::default()));
         let result = lane.run(&attempts, operation(lane.client.clone()));
         result.map_err(|error| {
-            fault::of_error(op, &self.inner.root.locate(key), attempts.failure(), &error)
+            failure::of_error(op, &self.inner.root.locate(key), attempts.failure(), &error)
         })
     }
 
@@ -246,7 +242,7 @@ impl Store for Remote {
             Ok(_) => Err(self.missing(Op::List, folder)),
             Err(error) => {
                 let path = self.inner.root.locate(folder);
-                Err(fault::of_error(Op::List, &path, attempts.failure(), &error))
+                Err(failure::of_error(Op::List, &path, attempts.failure(), &error))
             }
         }
     }

@@ -4,7 +4,7 @@
 //! a call belongs to that call. [`Metered`](crate::Metered) takes the difference.
 
 use std::cell::Cell;
-use std::ops::{AddAssign, Sub};
+use std::ops::Sub;
 
 /// Requests sent over a network, and how many of them repeated one that had gone wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,17 +32,10 @@ pub(crate) fn total() -> Tally {
 }
 
 /// Adds to what this thread's current call took.
+#[cfg(feature = "remote")]
 pub(crate) fn add(tally: Tally) {
-    let mut total = TOTAL.get();
-    total += tally;
-    TOTAL.set(total);
-}
-
-impl AddAssign for Tally {
-    fn add_assign(&mut self, other: Tally) {
-        self.requests += other.requests;
-        self.retries += other.retries;
-    }
+    let Tally { requests, retries } = TOTAL.get();
+    TOTAL.set(Tally { requests: requests + tally.requests, retries: retries + tally.retries });
 }
 
 impl Sub for Tally {

@@ -1,4 +1,4 @@
-//! The stated Rust version is enough to build what is shipped.
+//! The stated Rust version is enough to build what is shipped, and features leave out what they say.
 //!
 //! Clippy's `incompatible_msrv` looks at our own calls into the standard library; this looks at what the
 //! dependencies state. `cargo deny` checks their licenses and sources.
@@ -67,6 +67,30 @@ fn no_dependency_needs_a_newer_rust_than_its_user_states() {
         }
     }
     assert_eq!(seen, std::fs::read_dir(root().join("crates")).unwrap().count() - 1, "all but sql");
+}
+
+/// Names of all packages in a build of the store with these features.
+fn store_packages(features: &[&str]) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--package", "feedline-store", "--edges", "normal"])
+        .args(["--prefix", "none", "--format", "{p}", "--no-default-features"])
+        .args(features)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let names = String::from_utf8(output.stdout).unwrap();
+    names.lines().filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect()
+}
+
+#[test]
+fn a_store_without_object_stores_has_no_network_stack() {
+    let network = ["http", "hyper", "object_store", "ring", "rustls", "tokio"];
+    let without = store_packages(&[]);
+    assert!(without.contains("io-uring"), "{without:?}");
+    assert_eq!(network.map(|name| without.contains(name)), [false; 6], "{without:?}");
+    let with = store_packages(&["--features", "remote"]);
+    assert_eq!(network.map(|name| with.contains(name)), [true; 6], "{with:?}");
 }
 
 /// A package and everything that it uses outside of its tests.

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::fault::Failure;
+use super::failure::Failure;
 use super::raw::Tap;
 use crate::tally::{self, Tally};
 
@@ -85,7 +85,7 @@ impl Attempts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fault::Refusal;
+    use super::super::failure::Refusal;
     use super::*;
 
     #[test]

@@ -9,7 +9,8 @@ use std::time::Duration;
 use object_store::client::{HttpError, HttpErrorKind};
 use tokio::time::{Instant, Sleep};
 
-use super::fault::{Failure, RemoteFault, innermost, one_line};
+use super::failure::{Failure, innermost, one_line};
+use crate::RemoteFault;
 
 /// What can go wrong with an attempt before an answer is complete.
 pub(crate) enum Broken {

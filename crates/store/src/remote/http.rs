@@ -21,7 +21,7 @@ use object_store::client::{
 use super::attempts::Attempts;
 use super::broken::Broken;
 use super::exchange::{self, Reads, Unanswered, WatchedBody};
-use super::fault::{Failure, Refusal};
+use super::failure::{Failure, Refusal};
 use super::message::{Framing, Head};
 use super::pool::{Connection, Pool, Timeouts};
 use super::raw::{self, Passed, RawBody};
@@ -266,7 +266,7 @@ pub(crate) fn request(method: Method, uri: &str) -> HttpRequest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fault::RemoteFault;
+    use crate::RemoteFault;
     use super::*;
 
     #[test]

@@ -8,10 +8,10 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ObjectStoreExt};
 
 use super::attempts::Attempts;
-use super::fault::{self, RemoteFault};
+use super::failure;
 use super::lane::{Lane, Lanes, Lease};
 use super::raw::Source;
-use crate::{Object, Op, StoreError};
+use crate::{Object, Op, RemoteFault, StoreError};
 
 /// How much the request that opens an object brings along, so that it needs no other for its size.
 /// The headers and indexes of all formats are below that; of an object of which only a little is
@@ -53,7 +53,7 @@ struct Flow {
 
 impl Target {
     fn error(&self, op: Op, attempts: &Attempts, error: &object_store::Error) -> StoreError {
-        fault::of_error(op, &self.name, attempts.failure(), error)
+        failure::of_error(op, &self.name, attempts.failure(), error)
     }
 
     /// Opens the object for reads anywhere.

@@ -16,14 +16,14 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange};
 
 use super::attempts::Attempts;
-use super::fault;
+use super::failure;
 use super::lane::Lease;
 use super::object::{identity, is_behind_the_end};
 use super::raw::Source;
-use super::{Inner, RemoteFault};
+use super::Inner;
 use crate::piece::{Pieces, Portions};
 use crate::queue::{Delivery, Destination};
-use crate::{Call, Ended, ObjectRange, Op, ReadQueue, StoreError};
+use crate::{Call, Ended, ObjectRange, Op, ReadQueue, RemoteFault, StoreError};
 
 /// A queue over the objects of a store.
 pub(crate) struct RemoteQueue {
@@ -71,7 +71,7 @@ enum Event<'b> {
     /// The answer has begun; it says how large the object is.
     Answered(Read<'b>, object_store::Result<Answer>),
     /// So many of its bytes have come.
-    Ended(Read<'b>, object_store::Result<u64>),
+    Finished(Read<'b>, object_store::Result<u64>),
 }
 
 struct Answer {
@@ -142,7 +142,7 @@ impl<'a, 'b> Course<'a, '_, 'b> {
             }
             match self.under_way.next().await {
                 Some(Event::Answered(read, answer)) => self.answered(read, answer)?,
-                Some(Event::Ended(read, count)) => self.ended(read, count)?,
+                Some(Event::Finished(read, count)) => self.ended(read, count)?,
                 None => return Ok(()),
             }
         }
@@ -266,7 +266,7 @@ impl<'a, 'b> Course<'a, '_, 'b> {
                 Some(memory) => body.fill(memory).await.map(|count| count as u64),
                 None => body.skip_all().await,
             };
-            Event::Ended(read, count)
+            Event::Finished(read, count)
         };
         self.under_way.push(counted.over(came).boxed());
         Ok(())
@@ -312,7 +312,7 @@ impl<'a, 'b> Course<'a, '_, 'b> {
                 let failure = read.attempts.failure();
                 let missing = failure.as_ref().is_some_and(|f| f.fault == RemoteFault::Missing);
                 let op = if missing { Op::Open } else { Op::Read };
-                Err(fault::of_error(op, &target.name, failure, &error))
+                Err(failure::of_error(op, &target.name, failure, &error))
             }
         };
         self.delivery.settle(*range, result)

@@ -17,17 +17,18 @@ use tokio::runtime::Handle;
 use url::Url;
 
 use super::credentials::Shared;
-use super::fault::{innermost, one_line};
+use super::failure::{innermost, one_line};
 use super::http::Connector;
-use super::options::{PART_BYTES_MIN, RemoteOptions};
 use super::pool::Timeouts;
 use super::profile::{self, Profile};
 use super::root::{Root, Service};
 use super::signature::Signer;
 use super::uri_keys::UriKeys;
 use super::wire::Dialer;
-use crate::{Op, StoreError};
+use crate::{Op, RemoteOptions, StoreError};
 
+/// Smallest part S3 takes, except for the last one.
+const PART_BYTES_MIN: usize = 5 << 20;
 /// First pause before a request is repeated, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// A body that breaks off is resumed however long the one request has taken until then; how often a

@@ -18,9 +18,9 @@ use object_store::{MultipartId, ObjectStoreExt, PutPayload};
 use tokio::task::JoinHandle;
 
 use super::attempts::Attempts;
-use super::fault;
-use super::{Inner, RemoteFault, Service};
-use crate::{Durability, Op, StoreError, Upload};
+use super::failure;
+use super::{Inner, Service};
+use crate::{Durability, Op, RemoteFault, StoreError, Upload};
 
 /// Parts under way, in bytes; one part may be larger.
 const IN_FLIGHT_BYTES: usize = 32 << 20;
@@ -156,7 +156,7 @@ impl RemoteUpload {
         attempts.charge();
         let sent = sent.unwrap_or_else(|source| Err(object_store::Error::JoinError { source }));
         let id =
-            sent.map_err(|error| fault::of_error(op, &self.name, attempts.failure(), &error))?;
+            sent.map_err(|error| failure::of_error(op, &self.name, attempts.failure(), &error))?;
         parts.done[index] = Some(id);
         Ok(())
     }
@@ -231,7 +231,7 @@ impl RemoteUpload {
     }
 
     fn error(&self, op: Op, attempts: &Attempts, error: &object_store::Error) -> StoreError {
-        fault::of_error(op, &self.name, attempts.failure(), error)
+        failure::of_error(op, &self.name, attempts.failure(), error)
     }
 }
 

@@ -1,15 +1,14 @@
 //! What a user may say about a remote store.
+//!
+//! Here in builds without the feature `remote` too, so that programs read their configuration alike.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Smallest part S3 takes, except for the last one.
-pub(crate) const PART_BYTES_MIN: usize = 5 << 20;
-
 /// Settings of a remote store. What is not set comes from the environment and from the files that
-/// the providers' own tools read; `docs` of [`Remote::connect`](crate::Remote::connect) says which.
+/// the providers' own tools read; the documentation of `Remote::connect` says which.
 #[derive(Clone)]
 pub struct RemoteOptions {
     /// Who asks: an S3 access key, or the account of an Azure container.
