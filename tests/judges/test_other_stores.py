@@ -498,7 +498,7 @@ def test_what_webdav_cannot_do_is_said(feedline, webdav):
     ended = feedline("run", path, "--data", url.replace("//", "//me:hush@"), "--out", "out")
     shown = url.replace("//", "//...@")
     assert refused(ended) == (
-        f'error: "{shown}" names no remote store: expected no user and no password, which are not '
+        f'error: "{shown}" is not the URL of a remote store: expected no user and no password, which are not '
         "sent there"
     )
 

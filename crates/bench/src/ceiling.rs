@@ -13,7 +13,7 @@ use feedline_clock::Clock;
 use feedline_dataset::{DatasetError, Listing};
 use feedline_formats::{Content, Element, FileSpec, Format};
 use feedline_ranks::Team;
-use feedline_store::{Memory, Repeated};
+use feedline_store::{Looped, Memory};
 use feedline_workload::{ReadModel, TimeSpec, Workload};
 use serde_json::{Value, json};
 
@@ -270,7 +270,7 @@ struct Pace {
 struct Bench<'a> {
     client: &'a Client<'a>,
     workload: Workload,
-    store: Repeated,
+    store: Looped,
     framework: FrameworkPlan,
     compute_s: f64,
     target_percent: f64,
@@ -439,7 +439,7 @@ fn templates(
     workload: &Workload,
     format: &dyn Format,
     element: Element,
-) -> Result<Repeated, BenchError> {
+) -> Result<Looped, BenchError> {
     let dataset = &workload.dataset;
     let mut sizes = sample_sizes(dataset);
     // A companion must belong to the file that is read, and keys do not tell which one that is.
@@ -467,5 +467,5 @@ fn templates(
             break;
         }
     }
-    Ok(Repeated::new(objects))
+    Ok(Looped::new(objects))
 }

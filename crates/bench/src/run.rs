@@ -14,7 +14,7 @@ use feedline_dataset::{
 };
 use feedline_formats::{Companion, FileSize, Format, Place};
 use feedline_ranks::{Member, Team};
-use feedline_store::{Kind, Store};
+use feedline_store::{EntryKind, Store};
 use feedline_workload::{Shuffle, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +178,7 @@ impl Run {
             for number in [0, last] {
                 let mut key = String::new();
                 names.write_key(number, &mut key);
-                if self.data.kind(&key)? != Some(Kind::File) {
+                if self.data.kind(&key)? != Some(EntryKind::File) {
                     let (file, host) = (self.data.locate(&key), Host::look().name);
                     return Err(BenchError::NotOnHost { file, host });
                 }
@@ -536,7 +536,7 @@ mod tests {
             assert_eq!(store.kind(folder).unwrap(), None, "{folder}");
         }
         let mut left = Vec::new();
-        let visit = &mut |entry: feedline_store::Entry<'_>| {
+        let visit = &mut |entry: feedline_store::FolderEntry<'_>| {
             left.push(entry.name.to_owned());
             std::ops::ControlFlow::Continue(())
         };

@@ -1,7 +1,7 @@
 //! What the processes of a job agree on before they save or load a checkpoint.
 
 use feedline_checkpoint::{Draft, Layout};
-use feedline_store::{Kind, Store};
+use feedline_store::{EntryKind, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint_plan::CheckpointPlan;
@@ -40,7 +40,7 @@ impl Settled {
         let plan = CheckpointPlan::new(&run.workload, run.plan.ranks)?;
         check_memory(run, &plan)?;
         let layout = plan.into_layout();
-        if store.kind("")? == Some(Kind::File) {
+        if store.kind("")? == Some(EntryKind::File) {
             return Err(BenchError::NoCheckpointFolder { folder: store.locate("") });
         }
         // Process 0 does that for its own machine, below.

@@ -10,7 +10,9 @@ use feedline_bench::{
 };
 use feedline_clock::Clock;
 use feedline_dataset::{Listing, NameRule, discover};
-use feedline_store::{Durability, Entry, Failing, Memory, Op, Store, StoreError, Upload, Wrapper};
+use feedline_store::{
+    Durability, FaultInjecting, FolderEntry, Memory, Op, Store, StoreError, Upload, Wrapper,
+};
 use feedline_workload::{DataLoader, Format, Framework, Workload};
 
 const ENOSPC: i32 = 28;
@@ -52,7 +54,7 @@ fn files(store: &dyn Store) -> BTreeSet<String> {
         if !store.exists(folder).unwrap() {
             continue;
         }
-        let visit = &mut |entry: Entry<'_>| {
+        let visit = &mut |entry: FolderEntry<'_>| {
             found.insert(format!("{folder}/{}", entry.name));
             ControlFlow::Continue(())
         };
@@ -163,7 +165,7 @@ fn a_full_disk_leaves_complete_files_only() {
     // The first write is that of the manifest that says that files are missing.
     for nth in 2..=9 {
         let memory = Memory::new(Clock::real());
-        let store = Arc::new(Failing::new(memory.clone(), Op::Write, nth, ENOSPC));
+        let store = Arc::new(FaultInjecting::new(memory.clone(), Op::Write, nth, ENOSPC));
         let mut workload = workload(8);
         workload.workflow.train = false;
         let out = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use feedline_bench::{
 use feedline_clock::Clock;
 use feedline_dataset::Listing;
 use feedline_ranks::rehearse;
-use feedline_store::{Failing, Memory, Op, Store};
+use feedline_store::{FaultInjecting, Memory, Op, Store};
 use feedline_workload::{DataLoader, Format, Framework, Shuffle, TimeSpec, Workload};
 
 const RANKS: u32 = 4;
@@ -165,7 +165,7 @@ fn checkpoints_are_those_of_all_ranks() {
 fn q39_a_process_that_fails_ends_the_others() {
     // The 30th file that is opened cannot be: in the second epoch, on whichever rank.
     let mut world = World::new();
-    world.data = Arc::new(Failing::new(Arc::clone(&world.data), Op::Open, 30, 5));
+    world.data = Arc::new(FaultInjecting::new(Arc::clone(&world.data), Op::Open, 30, 5));
     let results = world.run(&[0, 1, 1]);
     let failed = |result: &Result<_, BenchError>| matches!(result, Err(BenchError::Load(_)));
     let told = |result: &Result<_, BenchError>| matches!(result, Err(BenchError::Aborted(news)) if news.reason.contains("img_"));
@@ -176,7 +176,7 @@ fn q39_a_process_that_fails_ends_the_others() {
 #[test]
 fn q39_a_process_that_cannot_write_its_files_ends_the_others() {
     let mut world = World::new();
-    world.data = Arc::new(Failing::new(Arc::clone(&world.data), Op::Write, 9, 28));
+    world.data = Arc::new(FaultInjecting::new(Arc::clone(&world.data), Op::Write, 9, 28));
     let results = world.run(&[0, 0, 0]);
     let aborted = |result: &Result<_, _>| matches!(result, Err(BenchError::Aborted(_)));
     assert_eq!(results.iter().filter(|result| result.is_err()).count(), 3);

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use feedline_store::{Durability, Kind, Store, StoreError, partial_name};
+use feedline_store::{Durability, EntryKind, Store, StoreError, partial_name};
 use serde::{Deserialize, Serialize};
 
 use crate::CheckpointError;
@@ -188,9 +188,9 @@ pub struct Listing {
 /// Looks for checkpoints in a folder.
 pub fn list(store: &dyn Store) -> Result<Listing, CheckpointError> {
     let mut names = Vec::new();
-    if store.kind("")? == Some(Kind::Folder) {
+    if store.kind("")? == Some(EntryKind::Folder) {
         store.list("", &mut |entry| {
-            if entry.kind == Kind::Folder {
+            if entry.kind == EntryKind::Folder {
                 names.push(entry.name.to_owned());
             }
             ControlFlow::Continue(())

@@ -9,7 +9,7 @@ use feedline_checkpoint::{
 };
 use feedline_clock::Clock;
 use feedline_store::{
-    Durability, Failing, Memory, Mode, Op, Posix, Store, StoreError, Upload, Wrapper,
+    Durability, FaultInjecting, Memory, Mode, Op, Posix, Store, StoreError, Upload, Wrapper,
 };
 
 const EIO: i32 = 5;
@@ -202,7 +202,7 @@ fn a_call_that_fails_ends_the_save_and_leaves_no_file_of_its_own() {
     for (op, count) in [(Op::Create, 2), (Op::Write, total), (Op::Publish, 2)] {
         for nth in 1..=count {
             let inner = memory();
-            let store = Failing::new(inner.clone(), op, nth, EIO);
+            let store = FaultInjecting::new(inner.clone(), op, nth, EIO);
             let engine = engine(Arc::new(store), 65_536, 3);
             let error = engine.save("ck", &files, &contents()).unwrap_err();
             let CheckpointError::Store(StoreError::Io { op: failed, path, .. }) = error else {
@@ -225,7 +225,7 @@ fn a_call_that_fails_ends_the_save_and_leaves_no_file_of_its_own() {
 #[test]
 fn a_background_save_that_fails_is_heard_of_when_it_is_asked_for() {
     let files = files(0);
-    let engine = engine(Arc::new(Failing::new(memory(), Op::Write, 2, EIO)), 16_384, 2);
+    let engine = engine(Arc::new(FaultInjecting::new(memory(), Op::Write, 2, EIO)), 16_384, 2);
     let background = Background::new(&engine);
     engine.clock.scope(|scope| {
         background.start(scope).unwrap();

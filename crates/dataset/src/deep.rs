@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use feedline_clock::{Clock, Monitor};
 use feedline_formats::Stretch;
 use feedline_store::{
-    AlignedBuf, Destination, Meter, Metered, Object, ObjectRange, Progress, ReadQueue, Store,
+    AlignedBuf, BatchTimer, Destination, Meter, Metered, Object, ObjectRange, ReadQueue, Store,
     StoreError,
 };
 
@@ -77,7 +77,7 @@ impl Deep {
         &mut self,
         clock: &Clock,
         plain: &Arc<dyn Store>,
-        progress: &Progress,
+        progress: &BatchTimer,
     ) -> Result<u64, StoreError> {
         match &mut self.queue {
             Queue::Refused(error) => Err(error.take().expect("the first error ends the reader")),

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::names::FileNames;
-use feedline_store::{Kind, Store};
+use feedline_store::{EntryKind, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::error::DatasetError;
@@ -69,8 +69,8 @@ pub fn discover(
     let wanted = rule.total;
     for folder in ["", rule.folder] {
         match store.kind(folder)? {
-            Some(Kind::Folder) => {}
-            Some(Kind::File) => {
+            Some(EntryKind::Folder) => {}
+            Some(EntryKind::File) => {
                 return Err(DatasetError::NotAFolder { folder: store.locate(folder) });
             }
             None => return Err(DatasetError::NoDataFolder { folder: store.locate(rule.folder) }),
@@ -126,7 +126,7 @@ impl Survey {
     fn take(store: &dyn Store, rule: &NameRule) -> Result<Self, DatasetError> {
         let mut survey = Self { files: 0, folders: 0, complete: 0, other: None, mixed: false };
         each_file(store, rule, &mut |folder, name, kind| {
-            if kind == Kind::Folder {
+            if kind == EntryKind::Folder {
                 survey.folders += 1;
                 return;
             }
@@ -169,7 +169,7 @@ impl Survey {
 fn each_file(
     store: &dyn Store,
     rule: &NameRule,
-    visit: &mut dyn FnMut(u64, &str, Kind),
+    visit: &mut dyn FnMut(u64, &str, EntryKind),
 ) -> Result<(), DatasetError> {
     for number in 0..rule.subfolders.max(1) {
         let mut folder = String::new();
@@ -189,7 +189,7 @@ fn each_file(
 fn list_sorted(store: &dyn Store, rule: &NameRule) -> Result<NameList, DatasetError> {
     let mut files: Vec<(String, u64)> = Vec::new();
     each_file(store, rule, &mut |folder, name, kind| {
-        if kind == Kind::File && has_extension(name, rule.extension) {
+        if kind == EntryKind::File && has_extension(name, rule.extension) {
             files.push((name.to_owned(), folder));
         }
     })?;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use feedline_clock::Clock;
 use feedline_formats::{Content, EncodeError, FileSize, FileSpec, Place, Sink, StreamError};
 use feedline_ranks::Team;
-use feedline_store::{AlignedBuf, Durability, Store, StoreError, Tally, Writer};
+use feedline_store::{AlignedBuf, Durability, RequestCount, Store, StoreError, Writer};
 
 use crate::checksum::{ChecksumSink, crc32_of};
 use crate::error::DatasetError;
@@ -300,7 +300,7 @@ impl Generator<'_> {
                 }
             }
         }
-        let asked = Tally::of_thread();
+        let asked = RequestCount::of_thread();
         let mut done = lock(&work.done);
         done.requests += asked.requests;
         done.retries += asked.retries;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
 
-use feedline_store::{Kind, Object, Store, StoreError};
+use feedline_store::{EntryKind, Object, Store, StoreError};
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub(crate) struct ManifestReader {
 impl ManifestReader {
     /// The manifest of the data set in `store`, if it has one.
     pub(crate) fn open(store: &dyn Store) -> Result<Option<Self>, DatasetError> {
-        if store.kind(MANIFEST_NAME)? != Some(Kind::File) {
+        if store.kind(MANIFEST_NAME)? != Some(EntryKind::File) {
             return Ok(None);
         }
         let file = store.locate(MANIFEST_NAME);
@@ -261,7 +261,7 @@ impl<'de> Deserialize<'de> for Crc {
 #[cfg(test)]
 mod tests {
     use feedline_clock::Clock;
-    use feedline_store::{Failing, Memory, Op};
+    use feedline_store::{FaultInjecting, Memory, Op};
 
     use super::*;
     use crate::manifest::ManifestWriter;
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn an_error_of_the_store_stays_one() {
-        let store = Failing::new(written(&head(true), 9), Op::Read, 1, 5);
+        let store = FaultInjecting::new(written(&head(true), 9), Op::Read, 1, 5);
         let error = read(&store).unwrap_err();
         assert!(matches!(error, DatasetError::Store(StoreError::Io { .. })), "{error:?}");
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 use feedline_formats::{DecodeError, Piece, SampleRead, Scratch};
 use feedline_store::{
-    AlignedBuf, BLOCK_BYTES, DIRECT_READ_BYTES, Meter, Metered, Progress, Store, StoreError,
+    AlignedBuf, BLOCK_BYTES, BatchTimer, DIRECT_READ_BYTES, Meter, Metered, Store, StoreError,
 };
 
 use crate::data_set::{DataSet, KeptFor, ReadModel};
@@ -65,7 +65,7 @@ impl SampleReader {
     }
 
     /// The account of what the reader is doing, for those who wait for it.
-    pub fn progress(&self) -> Arc<Progress> {
+    pub fn progress(&self) -> Arc<BatchTimer> {
         self.store.progress()
     }
 

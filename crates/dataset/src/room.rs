@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use feedline_formats::{Content, EncodeError, Sink, StreamError};
-use feedline_store::Kind;
+use feedline_store::EntryKind;
 
 use crate::error::DatasetError;
 use crate::existing_files::ExistingFiles;
@@ -14,7 +14,9 @@ impl Generator<'_> {
     /// An error if a file stands where the data folder should be.
     pub fn check_folder(&self) -> Result<(), DatasetError> {
         match self.store.kind("")? {
-            Some(Kind::File) => Err(DatasetError::NotAFolder { folder: self.store.locate("") }),
+            Some(EntryKind::File) => {
+                Err(DatasetError::NotAFolder { folder: self.store.locate("") })
+            }
             _ => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use feedline_clock::Clock;
 use feedline_formats::Place;
-use feedline_store::{AlignedBuf, Kind, Store, StoreError};
+use feedline_store::{AlignedBuf, EntryKind, Store, StoreError};
 
 use crate::checksum::crc32_of;
 use crate::error::DatasetError;
@@ -138,7 +138,7 @@ impl Verification<'_> {
     /// The head and the totals of a manifest that is whole and of a set that is.
     fn look(&self) -> Result<(Head, Totals), DatasetError> {
         let folder = || self.data.locate("");
-        if self.data.kind("")? != Some(Kind::Folder) {
+        if self.data.kind("")? != Some(EntryKind::Folder) {
             return Err(DatasetError::NoFolder { folder: folder() });
         }
         let (head, totals) = self.manifest()?.read(&mut |_, _| Ok(ControlFlow::Continue(())))?;
@@ -213,15 +213,15 @@ impl Verification<'_> {
     fn each_file(&self, folder: &str, visit: &mut dyn FnMut(String)) -> Result<(), DatasetError> {
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
-            if self.data.kind(&folder)? != Some(Kind::Folder) {
+            if self.data.kind(&folder)? != Some(EntryKind::Folder) {
                 continue;
             }
             self.data.list(&folder, &mut |entry| {
                 let key = format!("{folder}/{}", entry.name);
                 match entry.kind {
                     _ if entry.name.starts_with('.') => {}
-                    Kind::File => visit(key),
-                    Kind::Folder => folders.push(key),
+                    EntryKind::File => visit(key),
+                    EntryKind::Folder => folders.push(key),
                 }
                 ControlFlow::Continue(())
             })?;
@@ -242,7 +242,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use feedline_store::{Failing, Memory, Op};
+    use feedline_store::{FaultInjecting, Memory, Op};
 
     use super::*;
     use crate::manifest::{MANIFEST_NAME, ManifestWriter};
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_bad_and_the_others_are_checked() {
         // The manifest takes a read in each pass.
-        let store = Failing::new(set(true), Op::Read, 3, 5);
+        let store = FaultInjecting::new(set(true), Op::Read, 3, 5);
         let (found, bad) = verified(&store);
         assert_eq!((found.bad_files, found.checked_files), (1, FILES));
         assert!(bad[0].ends_with(": cannot be read: Input/output error (os error 5)"), "{bad:?}");

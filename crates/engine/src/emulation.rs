@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use feedline_bench::{Altered, Team};
 use feedline_clock::Clock;
-use feedline_store::{Failing, FaultSpec, Faults, Limit, Limited, Pace, Store};
+use feedline_store::{FaultInjecting, FaultSpec, Faults, Limit, RateLimiter, Store, Throttled};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
@@ -90,20 +90,20 @@ impl StorageEmulation {
         team: &Team,
     ) -> EmulatedStorage {
         let seed = u64::from(seed) ^ (u64::from(team.process()) << 32);
-        let pace = |limit| {
-            let pace = Pace::new(limit, clock.clone()).with_seed(seed);
+        let limiter = |limit| {
+            let limiter = RateLimiter::new(limit, clock.clone()).with_seed(seed);
             let processes = NonZeroU32::new(team.geometry().processes());
-            let share = pace.with_share(NonZeroU32::MIN, processes.unwrap_or(NonZeroU32::MIN));
+            let share = limiter.with_share(NonZeroU32::MIN, processes.unwrap_or(NonZeroU32::MIN));
             Arc::new(share.with_stop(Arc::clone(stop)))
         };
         let faults = (!self.faults.is_empty()).then(|| Arc::new(Faults::new(self.faults.clone())));
-        EmulatedStorage { pace: self.limit.map(pace), faults }
+        EmulatedStorage { limiter: self.limit.map(limiter), faults }
     }
 }
 
 /// A limit and faults at work, in all stores of a run.
 pub(crate) struct EmulatedStorage {
-    pace: Option<Arc<Pace>>,
+    limiter: Option<Arc<RateLimiter>>,
     faults: Option<Arc<Faults>>,
 }
 
@@ -111,11 +111,11 @@ impl EmulatedStorage {
     /// The store with the limit and the faults. What fails has taken its time before.
     pub(crate) fn wrap(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         let store: Arc<dyn Store> = match &self.faults {
-            Some(faults) => Arc::new(Failing::sharing(store, Arc::clone(faults))),
+            Some(faults) => Arc::new(FaultInjecting::sharing(store, Arc::clone(faults))),
             None => store,
         };
-        match &self.pace {
-            Some(pace) => Arc::new(Limited::new(store, Arc::clone(pace))),
+        match &self.limiter {
+            Some(limiter) => Arc::new(Throttled::new(store, Arc::clone(limiter))),
             None => store,
         }
     }

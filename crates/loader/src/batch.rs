@@ -1,6 +1,6 @@
 //! What a loader hands to its consumer, and what the consumer waited for.
 
-use feedline_store::Spent;
+use feedline_store::BatchTimes;
 
 use crate::LoadError;
 
@@ -40,7 +40,7 @@ pub struct Wait {
 impl Wait {
     /// Splits a wait during which the batch's worker did `work`. What that does not explain is the
     /// worker's own.
-    pub(crate) fn split(total_ns: u64, work: Spent) -> Self {
+    pub(crate) fn split(total_ns: u64, work: BatchTimes) -> Self {
         let storage_ns = work.storage_ns.min(total_ns);
         let framework_ns = work.framework_ns.min(total_ns - storage_ns);
         let known_ns = storage_ns + framework_ns;

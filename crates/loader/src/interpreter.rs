@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use feedline_clock::Clock;
 use feedline_recorder::Site;
-use feedline_store::Progress;
+use feedline_store::BatchTimer;
 
 use crate::cost::{FrameworkCost, Gauge, Held, Often};
 use crate::spans::{HAND_OVER, INTERPRETER, START, Turn};
@@ -27,7 +27,7 @@ pub(crate) struct Interpreter {
     cost: Option<Arc<FrameworkCost>>,
     role: Role,
     stop: Arc<AtomicBool>,
-    progress: Arc<Progress>,
+    progress: Arc<BatchTimer>,
     gauge: Arc<Gauge>,
     is_starting: bool,
 }
@@ -37,7 +37,7 @@ impl Interpreter {
         clock: &Clock,
         stop: &Arc<AtomicBool>,
         role: Role,
-        progress: Arc<Progress>,
+        progress: Arc<BatchTimer>,
     ) -> Self {
         Self {
             clock: clock.clone(),

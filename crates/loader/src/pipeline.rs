@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use feedline_dataset::ShuffleBuffer;
 use feedline_recorder::Tags;
-use feedline_store::Spent;
+use feedline_store::BatchTimes;
 
 use crate::LoadError;
 use crate::batch::{Delivered, Wait};
@@ -72,7 +72,7 @@ struct Reader {
     ready: VecDeque<u64>,
     finished: bool,
     /// What all its samples have cost it.
-    spent: Spent,
+    spent: BatchTimes,
 }
 
 /// A batch on its way to the consumer.
@@ -82,7 +82,7 @@ struct Queued {
     assembled_ns: u64,
     ready_ns: Option<u64>,
     /// The reader that brought the last sample, and what it had spent by then.
-    last: (usize, Spent),
+    last: (usize, BatchTimes),
 }
 
 impl Pipeline {
@@ -137,7 +137,13 @@ impl Pipeline {
     }
 
     /// The reader brings samples and says what they cost it; whether anybody else waits for that.
-    pub(crate) fn put(&mut self, now: u64, reader: usize, samples: &[u64], cost: Spent) -> Wake {
+    pub(crate) fn put(
+        &mut self,
+        now: u64,
+        reader: usize,
+        samples: &[u64],
+        cost: BatchTimes,
+    ) -> Wake {
         let most = self.held_max();
         let full: Vec<bool> = self.readers.iter().map(|side| side.ready.len() >= most).collect();
         let before = self.assembled;
@@ -171,7 +177,7 @@ impl Pipeline {
     }
 
     /// What a reader has spent, finished samples only.
-    pub(crate) fn spent(&self, reader: usize) -> Spent {
+    pub(crate) fn spent(&self, reader: usize) -> BatchTimes {
         self.readers[reader].spent
     }
 
@@ -187,7 +193,7 @@ impl Pipeline {
         &mut self,
         begin: u64,
         now: u64,
-        before: &[Spent],
+        before: &[BatchTimes],
     ) -> Option<Result<Delivered, LoadError>> {
         let ready_ns = self.queue.front().and_then(|batch| batch.ready_ns);
         let Some(ready_ns) = ready_ns else {
@@ -302,7 +308,7 @@ impl Pipeline {
 impl Queued {
     /// Until the batch was put together the consumer waited for the reader that came last; then for
     /// the parse step; then for being handed the batch.
-    fn wait(&self, begin: u64, ready_ns: u64, end: u64, before: &[Spent]) -> Wait {
+    fn wait(&self, begin: u64, ready_ns: u64, end: u64, before: &[BatchTimes]) -> Wait {
         let (reader, spent) = self.last;
         let before = before.get(reader).copied().unwrap_or_default();
         let reading_ns = self.assembled_ns.saturating_sub(begin).min(end - begin);

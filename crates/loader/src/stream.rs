@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use feedline_clock::{Clock, Monitor};
 use feedline_dataset::{DataSet, SampleId, ShuffleBuffer};
-use feedline_store::{Meter, Spent};
+use feedline_store::{BatchTimes, Meter};
 
 use crate::Sharding;
 use crate::batch::{Batches, Delivered};
@@ -248,7 +248,7 @@ fn read_row(
         if room == 0 {
             return;
         }
-        let (mut cost, mut bytes) = (Spent::default(), 0);
+        let (mut cost, mut bytes) = (BatchTimes::default(), 0);
         block.clear();
         while room > 0 && bytes < HAND_OVER_BYTES && cost.busy_ns < HAND_OVER_NS {
             let Some((turn, sample)) = samples.next() else { break };
@@ -322,7 +322,7 @@ impl Batches for StreamBatches<'_> {
             self.pipeline.update(Pipeline::open);
         }
         let begin = self.clock.now();
-        let before: Vec<Spent> = self.pipeline.update(|pipeline| {
+        let before: Vec<BatchTimes> = self.pipeline.update(|pipeline| {
             pipeline.ask(begin);
             let spent = |(number, reader)| up_to(begin, pipeline.spent(number), reader);
             self.watched.iter().enumerate().map(spent).collect()
@@ -342,7 +342,7 @@ impl Batches for StreamBatches<'_> {
 
 /// What a reader has spent in this epoch up to `now`: on samples that it has handed over, and on the
 /// one that it is at. Small ones that it still holds back are not known yet.
-fn up_to(now: u64, finished: Spent, reader: &Watched) -> Spent {
+fn up_to(now: u64, finished: BatchTimes, reader: &Watched) -> BatchTimes {
     let current = reader.snapshot(now);
     if current.batch_no <= finished.batch_no {
         return finished;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use feedline_clock::{Clock, Monitor};
 use feedline_dataset::{DataSet, SampleId, ShuffleBuffer};
-use feedline_store::{Meter, Spent};
+use feedline_store::{BatchTimes, Meter};
 
 use crate::Sharding;
 use crate::batch::{Batches, Delivered, Wait};
@@ -346,7 +346,7 @@ impl Batches for TorchBatches<'_, '_> {
                 queue.update(|queue| queue.taken += 1);
                 let behind = later.map_or(0, |ready| end.saturating_sub(ready.max(begin)));
                 let work = match read.ready_ns <= begin {
-                    true => Spent::default(),
+                    true => BatchTimes::default(),
                     false => read.spent.since(&spent),
                 };
                 let mut wait = Wait::split(end - begin, work);
@@ -379,9 +379,9 @@ impl Worker {
 }
 
 /// What its batch number `turn` has cost a worker up to `now`; nothing if it is not the one at work.
-fn spent_on(workers: &[Watched], (worker, turn): (u64, u64), now: u64) -> Spent {
+fn spent_on(workers: &[Watched], (worker, turn): (u64, u64), now: u64) -> BatchTimes {
     let spent = workers[worker as usize].snapshot(now);
-    if spent.batch_no == turn + 1 { spent } else { Spent::default() }
+    if spent.batch_no == turn + 1 { spent } else { BatchTimes::default() }
 }
 
 impl Drop for TorchBatches<'_, '_> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, SampleId, SampleReader};
-use feedline_store::{Meter, Progress, Spent};
+use feedline_store::{BatchTimer, BatchTimes, Meter};
 
 use crate::batch::{Delivered, Wait};
 use crate::cost::{FrameworkCost, Gauge, Held};
@@ -23,7 +23,7 @@ pub(crate) struct Batch {
     pub(crate) samples: u64,
     pub(crate) sample_bytes: u64,
     /// What it took its worker.
-    pub(crate) spent: Spent,
+    pub(crate) spent: BatchTimes,
     /// When it was complete.
     pub(crate) ready_ns: u64,
     /// The memory that it takes until the consumer drops it, where that is emulated.
@@ -41,7 +41,7 @@ pub(crate) struct Worker {
     reader: SampleReader,
     stop: Arc<AtomicBool>,
     preprocess: Preprocess,
-    progress: Arc<Progress>,
+    progress: Arc<BatchTimer>,
     interpreter: Interpreter,
     /// Bytes of each sample of the last batch; a deep reader knows only their sum.
     sizes: Vec<u64>,
@@ -89,7 +89,7 @@ impl Worker {
         self.interpreter.restart();
     }
 
-    pub(crate) fn progress(&self) -> Arc<Progress> {
+    pub(crate) fn progress(&self) -> Arc<BatchTimer> {
         Arc::clone(&self.progress)
     }
 

@@ -3,7 +3,7 @@
 //! One rank is one emulated accelerator. A job is one process or several, joined by a [`Link`]; each
 //! process holds one rank or several, as threads. [`Team`] is this process's part of the job,
 //! [`Ranks`] what a rank may ask of the others. A rank that fails aborts the job: every other rank
-//! gets [`Aborted`] from the call it is in or from its next one, so nobody waits for the dead.
+//! gets [`Aborted`] from the call it is in or from its next one, so that none waits for a dead one.
 //!
 //! ```
 //! use feedline_clock::Clock;

@@ -1,6 +1,6 @@
 //! Processes joined by MPI.
 //!
-//! Every call is started without blocking and looked after until it is done, so that whoever waits
+//! Every call is started without blocking and looked after until it is done, so that a process that waits
 //! also hears that the job was aborted: blocking MPI calls have no way out of a meeting to which a
 //! dead process never comes. Waiting costs little: the thread looks often at first, then naps for a
 //! sixteenth of the time that it has waited, since a spinning rank would take a core away from the
@@ -33,7 +33,7 @@ const DATA: c_int = 1;
 /// News of the end of the job.
 const ABORT: c_int = 2;
 
-/// Somebody was asked to stop.
+/// A process was asked to stop.
 const STOP: c_int = 3;
 
 /// How often a process that does not wait looks for news.
@@ -52,7 +52,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MpiError {
-    /// Somebody else has started it.
+    /// It was initialized elsewhere already.
     #[error("MPI has been initialized already")]
     Initialized,
     /// It was built without threads.
@@ -67,7 +67,7 @@ pub enum MpiError {
 pub struct Mpi {
     process: u32,
     nodes: Vec<u32>,
-    /// `None` once MPI has been finalised.
+    /// `None` once MPI has been finalized.
     wire: Mutex<Option<ManuallyDrop<Wire>>>,
     aborted: OnceLock<Aborted>,
     hearers: Mutex<Vec<Arc<Hear>>>,
@@ -213,7 +213,7 @@ impl Mpi {
 
     /// Tells every other process something that none of them waits for.
     fn tell(&self, tag: c_int, bytes: Vec<u8>) {
-        // For ever: nobody waits until the others have got it.
+        // Leaked: nothing waits until the others have received it.
         let bytes = bytes.leak();
         for process in (0..self.nodes.len() as c_int).filter(|&to| to != self.process as c_int) {
             self.start(|wire, request| isend(&wire.news, bytes, process, tag, request));
@@ -345,11 +345,11 @@ struct WireGuard<'a>(MutexGuard<'a, Option<ManuallyDrop<Wire>>>);
 
 impl WireGuard<'_> {
     fn wire(&self) -> &Wire {
-        self.0.as_ref().expect("MPI is finalised last")
+        self.0.as_ref().expect("MPI is finalized last")
     }
 
     fn wire_mut(&mut self) -> &mut Wire {
-        self.0.as_mut().expect("MPI is finalised last")
+        self.0.as_mut().expect("MPI is finalized last")
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 use feedline_s3_server::{Keys, Proxy, Server};
 use feedline_store::{
-    AlignedBuf, Destination, Durability, Failing, Kind, Meter, Metered, Object, ObjectRange, Op,
-    Remote, RemoteFault, RemoteOptions, Store, StoreError, Writer, conformance,
+    AlignedBuf, Destination, Durability, EntryKind, FaultInjecting, Meter, Metered, Object,
+    ObjectRange, Op, Remote, RemoteFault, RemoteOptions, Store, StoreError, Writer, conformance,
 };
 
 fn start() -> Server {
@@ -61,7 +61,7 @@ fn a_bucket_and_what_is_below_a_prefix_conform() {
     }
     let store = connect(&server, "s3://bucket/x");
     conformance::check(&Metered::new(Arc::new(store.clone()), Clock::real()));
-    conformance::check(&Failing::new(store, Op::Read, u64::MAX, libc::EIO));
+    conformance::check(&FaultInjecting::new(store, Op::Read, u64::MAX, libc::EIO));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn connections_are_used_again() {
     for _ in 0..20 {
         store.open("it").unwrap();
         store.open_whole("it").unwrap().read_exact_at(0, &mut [0; 10_000]).unwrap();
-        assert_eq!(store.kind("it").unwrap(), Some(Kind::File));
+        assert_eq!(store.kind("it").unwrap(), Some(EntryKind::File));
     }
     assert_eq!(proxy.take_seen().len(), 60);
     assert_eq!(proxy.connections(), 1);
@@ -211,18 +211,18 @@ fn long_folders_are_listed_page_by_page() {
     let mut expected = BTreeMap::new();
     for i in 0..2500 {
         memory.put("bucket", &format!("set/{i:04}.npz"), "x");
-        expected.insert(format!("{i:04}.npz"), Kind::File);
+        expected.insert(format!("{i:04}.npz"), EntryKind::File);
     }
     for folder in ["0000", "1200.npz-x", "zz"] {
         (0..1500).for_each(|i| memory.put("bucket", &format!("set/{folder}/{i}"), "x"));
-        expected.insert(folder.to_owned(), Kind::Folder);
+        expected.insert(folder.to_owned(), EntryKind::Folder);
     }
     memory.put("bucket", "set/", "");
     memory.put("bucket", "set-other", "");
     let store = Metered::new(connect(&server, "s3://bucket"), Clock::real());
     store.make_folder("set/zz").unwrap();
     store.make_folder("set/empty").unwrap();
-    expected.insert("empty".to_owned(), Kind::Folder);
+    expected.insert("empty".to_owned(), EntryKind::Folder);
     let mut found = BTreeMap::new();
     let listed = store.list("set", &mut |entry| {
         assert_eq!(found.insert(entry.name.to_owned(), entry.kind), None, "{}", entry.name);
@@ -277,8 +277,8 @@ fn keys_that_are_uris_are_read() {
     assert!(buf == pattern(3 << 20));
     store.open("train/a b.npz").unwrap().read_exact_at(2 << 20, &mut buf[..1000]).unwrap();
     assert!(buf[..1000] == pattern(3 << 20)[2 << 20..][..1000]);
-    assert_eq!(store.kind("valid").unwrap(), Some(Kind::Folder));
-    assert_eq!(store.kind("train/7").unwrap(), Some(Kind::File));
+    assert_eq!(store.kind("valid").unwrap(), Some(EntryKind::Folder));
+    assert_eq!(store.kind("train/7").unwrap(), Some(EntryKind::File));
     assert!(store.open("train/plain").map(drop).unwrap_err().is_missing());
     let mut queue = store.queue(8).unwrap().unwrap();
     let ranges: Vec<_> =
@@ -379,7 +379,7 @@ fn public_objects_are_read_without_keys_and_as_plain_http() {
         assert!(buf == bytes);
         assert_eq!(store.open("none").unwrap().len().unwrap(), 0);
         assert!(store.open("missing").map(drop).unwrap_err().is_missing());
-        assert_eq!(store.kind("it").unwrap(), Some(Kind::File));
+        assert_eq!(store.kind("it").unwrap(), Some(EntryKind::File));
         let (found, text) = fault(write(&store, "new", &pattern(10)));
         assert!(matches!(found, RemoteFault::Denied), "{text}");
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use feedline_clock::Clock;
 use feedline_s3_server::{Fault, Keys, Proxy, Server};
 use feedline_store::{
-    AlignedBuf, Destination, Durability, Ended, Kind, Meter, Metered, ObjectRange, Op, Remote,
-    RemoteFault, RemoteOptions, Store, StoreError, Writer,
+    AlignedBuf, CallOutcome, Destination, Durability, EntryKind, Meter, Metered, ObjectRange, Op,
+    Remote, RemoteFault, RemoteOptions, Store, StoreError, Writer,
 };
 
 /// Long enough for a machine with other things to do, since a stall that is none would fail tests.
@@ -232,11 +232,11 @@ fn listings_and_questions_survive_every_fault() {
     }
     for fault in BEFORE {
         bench.proxy.arm([Some(fault)]);
-        assert_eq!(store.kind("set/7").unwrap(), Some(Kind::File));
+        assert_eq!(store.kind("set/7").unwrap(), Some(EntryKind::File));
         assert_eq!(of_kind(&store.take(), Op::Stat), (2, 1), "{fault:?}");
         // There is no object of that name, which is an answer, and something is below.
         bench.proxy.arm([Some(fault), None, Some(fault)]);
-        assert_eq!(store.kind("set").unwrap(), Some(Kind::Folder));
+        assert_eq!(store.kind("set").unwrap(), Some(EntryKind::Folder));
         assert_eq!(of_kind(&store.take(), Op::Stat), (4, 2), "{fault:?}");
         bench.proxy.arm([Some(fault)]);
         assert_eq!(fault_of(once.kind("set/7").map(drop)), name(fault));
@@ -269,7 +269,7 @@ fn a_queue_survives_every_fault() {
             let mut queue = store.queue(depth).unwrap().unwrap();
             let mut failed = 0;
             let read = queue.read(&ranges, Destination::Discard, &mut |call| {
-                failed += usize::from(call.ended == Ended::Badly);
+                failed += usize::from(call.outcome == CallOutcome::Failed);
             });
             assert_eq!(read.unwrap(), bytes, "{fault:?} at depth {depth}");
             // 20 and 3 pieces, and every third of the first 12 requests goes wrong.

@@ -1,18 +1,18 @@
-//! Memory that direct I/O accepts and whose pages are there already.
+//! Aligned memory for direct I/O, with its pages already mapped in.
 
 use crate::{BLOCK_BYTES, os};
 
-/// What Linux makes huge pages of on the machines we know.
+/// The size of Linux's huge pages on the machines we know.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// From this length on, a buffer lies in huge pages, if the system has any. A device then gets few
-/// long stretches of memory instead of a page each: measured, direct reads of 1 MiB cost between a
-/// half and a fifth of the CPU time, and 16 of them at a time are twice as fast.
+/// Buffers of this length and above use huge pages, if the system has any. A device then gets a few
+/// long runs of memory instead of single pages. Measured: direct reads of 1 MiB take between a half
+/// and a fifth of the CPU time, and 16 concurrent ones are twice as fast.
 const HUGE_FROM_BYTES: usize = 1 << 20;
 
 /// A buffer that begins at a multiple of [`BLOCK_BYTES`].
 ///
-/// Every page is touched when it is made: a first touch in the middle of a transfer costs several
-/// times the copy itself. Make few and use them again.
+/// Every page is touched on creation: a first touch in the middle of a transfer costs several times
+/// the copy itself. Make few of them and reuse them.
 #[derive(Debug)]
 pub struct AlignedBuf {
     memory: Vec<u8>,
@@ -21,19 +21,19 @@ pub struct AlignedBuf {
 }
 
 impl AlignedBuf {
-    /// A buffer of `len` bytes of unspecified content. From 1 MiB on, it may take up to 2 MiB more.
+    /// Allocates `len` bytes of unspecified content. From 1 MiB on, it may take up to 2 MiB more.
     pub fn new(len: usize) -> AlignedBuf {
         let huge = len >= HUGE_FROM_BYTES;
         let align = if huge { HUGE_PAGE_BYTES } else { BLOCK_BYTES };
         let room = len.next_multiple_of(align);
-        // Zeroed memory comes from the system untouched, so that there is still a choice of pages.
+        // Zeroed memory comes from the system untouched, so huge pages can still be chosen.
         let mut memory = vec![0; room + align];
         // The vector never grows, so the address and with it `start` stay valid.
         let start = memory.as_ptr().align_offset(align).min(align);
         if huge {
             os::prefer_huge_pages(&mut memory[start..start + room]);
         }
-        // Not zero, which might be taken for no change.
+        // Not zero: the system could keep sharing its zero page.
         memory[start..start + len].fill(0xA5);
         AlignedBuf { memory, start, len }
     }

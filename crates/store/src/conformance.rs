@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use crate::{
-    AlignedBuf, BLOCK_BYTES, Call, Destination, Durability, Ended, Kind, ObjectRange, Op,
-    ReadBuffer, ReadQueue, ScanOptions, Scanned, SequentialQueue, Store, StoreError, Writer,
+    AlignedBuf, BLOCK_BYTES, Call, CallOutcome, Destination, Durability, EntryKind, ObjectRange,
+    Op, ReadBuffer, ReadQueue, ScanOptions, Scanned, SequentialQueue, Store, StoreError, Writer,
     Written, scan,
 };
 
@@ -57,7 +57,7 @@ fn read(store: &dyn Store, key: &str) -> Vec<u8> {
     bytes
 }
 
-fn names(store: &dyn Store, folder: &str) -> BTreeMap<String, Kind> {
+fn names(store: &dyn Store, folder: &str) -> BTreeMap<String, EntryKind> {
     let mut found = BTreeMap::new();
     let listed = store.list(folder, &mut |entry| {
         assert_eq!(found.insert(entry.name.to_owned(), entry.kind), None, "listed twice");
@@ -71,8 +71,8 @@ fn names(store: &dyn Store, folder: &str) -> BTreeMap<String, Kind> {
 fn clear(store: &dyn Store) {
     for (name, kind) in names(store, "") {
         match kind {
-            Kind::Folder => store.remove_tree(&name).expect("remove"),
-            Kind::File => store.remove(&name).expect("remove"),
+            EntryKind::Folder => store.remove_tree(&name).expect("remove"),
+            EntryKind::File => store.remove(&name).expect("remove"),
         }
     }
     store.remove("").expect("remove");
@@ -164,7 +164,7 @@ fn the_head_can_be_changed(store: &dyn Store) {
         let end = len.min(BLOCK_BYTES);
         writer.patch(14, b"CRC!").expect("patch");
         writer.patch(end as u64 - 1, b"E").expect("patch the last byte");
-        let error = writer.patch(end as u64, b"X").expect_err("a patch behind the head");
+        let error = writer.patch(end as u64, b"X").expect_err("a patch after the head");
         assert!(matches!(error, StoreError::Patch { .. }), "{error:?}");
         writer.publish(Durability::None).expect("publish");
         expected[14..18].copy_from_slice(b"CRC!");
@@ -210,11 +210,11 @@ fn read_queued(
     to: Destination<'_, '_>,
 ) -> (Result<u64, StoreError>, [u64; 3]) {
     let mut counts = [0; 3];
-    let result = queue.read(ranges, to, &mut |Call { op, ended, .. }| match (op, ended) {
+    let result = queue.read(ranges, to, &mut |Call { op, outcome, .. }| match (op, outcome) {
         (Op::Open, _) => counts[0] += 1,
         (Op::Stat, _) => counts[1] += 1,
-        (Op::Read, Ended::Well { bytes }) => counts[2] += bytes,
-        (Op::Read, Ended::Badly) => {}
+        (Op::Read, CallOutcome::Done { bytes }) => counts[2] += bytes,
+        (Op::Read, CallOutcome::Failed) => {}
         _ => panic!("a queue only reads, found {op}"),
     });
     (result, counts)
@@ -368,7 +368,7 @@ fn folders_are_made_listed_and_removed(store: &dyn Store) {
     write(store, "a/file", b"x");
     write(store, "a/b/deep", b"y");
     write(store, "a-sibling", b"z");
-    let expected = [("b", Kind::Folder), ("file", Kind::File)];
+    let expected = [("b", EntryKind::Folder), ("file", EntryKind::File)];
     assert_eq!(names(store, "a"), BTreeMap::from(expected.map(|(name, kind)| (name.into(), kind))));
     assert_eq!(names(store, "a/"), names(store, "./a"));
     let root: Vec<String> = names(store, "").into_keys().collect();
@@ -382,8 +382,8 @@ fn folders_are_made_listed_and_removed(store: &dyn Store) {
     broken_off.expect("breaking off is no error");
     assert_eq!(seen, 1);
 
-    assert_eq!(store.kind("a/b").expect("kind"), Some(Kind::Folder));
-    assert_eq!(store.kind("a/b/deep").expect("kind"), Some(Kind::File));
+    assert_eq!(store.kind("a/b").expect("kind"), Some(EntryKind::Folder));
+    assert_eq!(store.kind("a/b/deep").expect("kind"), Some(EntryKind::File));
     assert!(store.exists("a/file").expect("exists"));
     assert_eq!(store.size("a/file").expect("size"), Some(1));
     assert_eq!(store.size("a").expect("size"), None, "a folder has none");
@@ -424,8 +424,8 @@ fn walk(store: &dyn Store, folder: &str, found: &mut Vec<String>) {
     for (name, kind) in names(store, folder) {
         let key = format!("{folder}/{name}");
         match kind {
-            Kind::File => found.push(key),
-            Kind::Folder => walk(store, &key, found),
+            EntryKind::File => found.push(key),
+            EntryKind::Folder => walk(store, &key, found),
         }
     }
 }
@@ -507,7 +507,7 @@ fn folders_take_the_place_of_others(store: &dyn Store) {
     store.make_folder(&format!("{hidden}/deep")).expect("make folder");
     write(store, &format!("{hidden}/deep/newer"), b"newer");
     store.replace_folder(&hidden, "trade", Durability::None).expect("replace");
-    assert_eq!(names(store, "trade"), BTreeMap::from([("deep".to_owned(), Kind::Folder)]));
+    assert_eq!(names(store, "trade"), BTreeMap::from([("deep".to_owned(), EntryKind::Folder)]));
     assert_eq!(read(store, "trade/deep/newer"), b"newer");
     assert_eq!(read(store, &format!("{hidden}/new")), b"new", "the old one is aside");
     for folder in [hidden.as_str(), "trade", "trade"] {

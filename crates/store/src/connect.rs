@@ -1,4 +1,4 @@
-//! From a path or a URL to the store that it names.
+//! Opens the store that a path or a URL names.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use feedline_location::{self as location, Location, MissingSlash, Scheme};
 use crate::Remote;
 use crate::{Memory, Mode, Posix, RemoteOptions, Store, StoreError};
 
-/// Settings of a store that is to be connected to. Each section matters to its own kind of store.
+/// Settings for [`connect`]. Each section applies to its own kind of store only.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectOptions {
-    /// How many bytes an object is asked for at a time; unset, what suits the store.
+    /// Bytes per read of an object; unset, what suits the store.
     pub read_bytes: Option<usize>,
-    /// Local files.
+    /// Settings of local files.
     pub files: FileOptions,
-    /// Stores across a network.
+    /// Settings of object stores and web servers.
     pub remote: RemoteOptions,
 }
 
@@ -48,7 +48,7 @@ pub const CONNECTORS: &[Connector] = &[
     Connector { scheme: &location::MEMORY, connect: memory },
 ];
 
-/// The store at a path or a URL: a plain path or `file:///folder`, `s3://bucket/prefix`,
+/// Opens the store at a path or a URL: a plain path or `file:///folder`, `s3://bucket/prefix`,
 /// `gs://bucket/prefix`, `az://container/prefix` (`abfs` and `abfss` too), `http://host/path`,
 /// `https://host/path`, or `memory://`, which is empty every time. Sends no request and reads no
 /// file; the documentation of `Remote::connect` says where credentials come from.
@@ -204,7 +204,8 @@ mod tests {
     #[cfg(feature = "remote")]
     #[test]
     fn a_url_without_a_bucket_is_refused() {
-        let message = "\"s3://\" names no remote store: expected a bucket after ://".to_owned();
+        let message =
+            "\"s3://\" is not the URL of a remote store: expected a bucket after ://".to_owned();
         assert_eq!(refusal("s3://"), (message, None));
     }
 }

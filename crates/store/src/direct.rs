@@ -1,20 +1,19 @@
 //! Files read and written past the page cache.
 //!
-//! The kernel wants address, offset and length in whole blocks. What is aligned goes straight to or
-//! from the caller's memory; the rest goes through a window, a small aligned buffer that is used
-//! again and again.
+//! The kernel requires address, offset and length to be whole blocks. Aligned parts go straight to or
+//! from the caller's memory; the rest goes through a window, a small aligned buffer that is reused.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::buffer::is_aligned;
+use crate::open_file::{OpenFile, failed};
 use crate::partial::Partial;
-use crate::source::{Source, failed};
 use crate::{AlignedBuf, BLOCK_BYTES, Durability, Object, Op, Resident, StoreError, Upload};
 
 const WINDOW_BYTES: usize = 256 * 1024;
-/// Idle windows kept; more than that many readers at once allocate theirs anew.
+/// Idle windows kept; with more concurrent readers than this, the others allocate a window each time.
 const WINDOWS_MAX: usize = 64;
 
 /// Windows that no file uses at the moment.
@@ -39,14 +38,14 @@ impl WindowPool {
 
 /// A file open for direct reading.
 pub(crate) struct DirectFile {
-    source: Source,
+    source: OpenFile,
     windows: Arc<WindowPool>,
-    /// Taken at the first read that is not aligned.
+    /// Taken from the pool at the first unaligned read.
     window: Option<AlignedBuf>,
 }
 
 impl DirectFile {
-    pub(crate) fn new(source: Source, windows: Arc<WindowPool>) -> DirectFile {
+    pub(crate) fn new(source: OpenFile, windows: Arc<WindowPool>) -> DirectFile {
         DirectFile { source, windows, window: None }
     }
 
@@ -83,9 +82,9 @@ impl DirectFile {
     }
 }
 
-/// Reads until `buf` is full or the file ends. Takes a read that stops inside a block as the end of
-/// the file, since going on from there would not be aligned.
-fn read_up_to_end(source: &Source, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+/// Reads until `buf` is full or the file ends. A read that stops inside a block counts as the end of
+/// the file, since continuing from there would not be aligned.
+fn read_up_to_end(source: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
     let mut done = 0;
     while done < buf.len() {
         let count = source.read_some(offset + done as u64, &mut buf[done..])?;
@@ -124,7 +123,7 @@ impl Drop for DirectFile {
 pub(crate) struct DirectUpload {
     file: File,
     partial: Partial,
-    /// The size the file shall have, if the last block was written whole.
+    /// The file's final size, if its last block was padded.
     cut_at: Mutex<Option<u64>>,
 }
 
@@ -150,8 +149,8 @@ impl DirectUpload {
 impl Upload for DirectUpload {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let begins_in_block = !offset.is_multiple_of(BLOCK_BYTES as u64);
-        let behind_the_end = self.end().is_some_and(|end| offset + bytes.len() as u64 > end);
-        if !is_aligned(bytes) || begins_in_block || behind_the_end {
+        let past_the_end = self.end().is_some_and(|end| offset + bytes.len() as u64 > end);
+        if !is_aligned(bytes) || begins_in_block || past_the_end {
             return Err(self.unaligned(offset, bytes.len()));
         }
         let (blocks, rest) = bytes.split_at(bytes.len() - bytes.len() % BLOCK_BYTES);

@@ -1,4 +1,4 @@
-//! What can go wrong between a key and its bytes.
+//! Errors of stores.
 
 use std::io;
 
@@ -6,18 +6,18 @@ use feedline_location::SCHEMES;
 
 use crate::{Op, RemoteFault};
 
-/// Why a store could not do what it was asked for. `path` is the name the user knows.
+/// Why a storage operation failed. `path` is the object's path or URL.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The system refused an operation.
     #[error("cannot {op} {path}")]
     Io {
-        /// What was asked for.
+        /// The operation.
         op: Op,
-        /// Of which object or folder.
+        /// The object or folder.
         path: String,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
     /// The object ends before the bytes that were asked for.
@@ -27,26 +27,26 @@ pub enum StoreError {
         path: String,
         /// Where the read began.
         offset: u64,
-        /// Bytes asked for.
+        /// Length of the read.
         wanted: u64,
-        /// Bytes there were.
+        /// Bytes found.
         found: u64,
     },
-    /// Direct I/O was asked for where there is none.
+    /// The file system does not support direct I/O.
     #[error("the file system of {path} refuses direct I/O")]
     DirectRefused {
         /// The object.
         path: String,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel, or the container around the process, offers no io_uring.
     #[error("the kernel refuses io_uring")]
     RingRefused {
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
-    /// io_uring was asked for together with a mapping, which reads without any call.
+    /// io_uring was combined with mapped files, which are read without system calls.
     #[error(
         "files of {root} are mapped into memory, expected buffered or direct reads for io_uring"
     )]
@@ -54,25 +54,25 @@ pub enum StoreError {
         /// The store's root.
         root: String,
     },
-    /// A store that makes up what it is asked for was asked for something else.
-    #[error("cannot {op} {path}: its store makes up objects that are read, and holds none")]
-    MadeUp {
-        /// What was asked for.
+    /// A synthetic store was asked to do something other than read.
+    #[error("cannot {op} {path}: this is a read-only synthetic store")]
+    ReadOnly {
+        /// The operation.
         op: Op,
-        /// Of which object or folder.
+        /// The object or folder.
         path: String,
     },
-    /// A write that direct I/O cannot do.
+    /// A direct write that is not aligned to blocks.
     #[error("direct write of {len} bytes at byte {offset} of {path} does not begin at a block")]
     Unaligned {
         /// The object.
         path: String,
         /// Where the write begins.
         offset: u64,
-        /// Its length.
+        /// Length of the write.
         len: u64,
     },
-    /// A change to bytes that cannot be changed any more.
+    /// A patch outside of the bytes that can still be changed.
     #[error("change of bytes {offset} to {end} of {path}, expected within the first {bound}")]
     Patch {
         /// The object.
@@ -84,7 +84,7 @@ pub enum StoreError {
         /// Bytes that can still be changed.
         bound: u64,
     },
-    /// A key that would lead out of the store or to nothing.
+    /// A key that is empty or would lead out of the store.
     #[error("{key:?} is not a key: expected a relative path without `..`")]
     Key {
         /// The key as it was given.
@@ -93,16 +93,16 @@ pub enum StoreError {
     /// A server, or the way to it, refused an operation.
     #[error("cannot {op} {path}: {fault}{}", Detail(message))]
     Remote {
-        /// What was asked for.
+        /// The operation.
         op: Op,
-        /// Of which object or folder.
+        /// The object or folder.
         path: String,
-        /// What kind of refusal it was.
+        /// The kind of fault.
         fault: RemoteFault,
         /// The server's words, on one line; may be empty.
         message: String,
     },
-    /// A URL of a scheme that no store has.
+    /// A URL with an unknown scheme.
     #[error("cannot connect to {url}: unknown scheme `{scheme}`")]
     UnknownScheme {
         /// The URL, without what may be secret in it.
@@ -116,25 +116,25 @@ pub enum StoreError {
         /// The URL, without what may be secret in it.
         url: String,
     },
-    /// A path that was probably meant as a URL.
+    /// A path that was probably meant to be a URL.
     #[error("{path} is a path, expected a URL after `{scheme}:`")]
     MissingSlash {
         /// The path.
         path: String,
         /// The scheme it begins with.
         scheme: &'static str,
-        /// The URL that was probably meant.
+        /// The URL that was probably meant, for the hint.
         url: String,
     },
-    /// A text that names no place a remote store can reach.
-    #[error("{root:?} names no remote store: {reason}")]
+    /// A URL that does not name a remote store.
+    #[error("{root:?} is not the URL of a remote store: {reason}")]
     RemoteRoot {
         /// The text, without what may be secret in it.
         root: String,
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A setting of a remote store that cannot be.
+    /// An invalid setting of a remote store.
     #[error("{option} of {root}: {reason}")]
     RemoteOption {
         /// The store's root.
@@ -144,17 +144,17 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
-    /// An object that has become longer than its store takes.
+    /// An object that is longer than its store or its buffer takes.
     #[error("{path} is too long: expected up to {bound} bytes, found {found}")]
     TooLong {
         /// The object.
         path: String,
-        /// The most it may be.
+        /// Its largest possible size in bytes.
         bound: u64,
-        /// What it would have become.
+        /// Its size in bytes.
         found: u64,
     },
-    /// A name in a folder that no key can hold.
+    /// A file name that is not UTF-8, which no key can hold.
     #[error("{folder} contains {name:?}, expected names in UTF-8")]
     NotUtf8 {
         /// The folder.
@@ -174,7 +174,7 @@ impl StoreError {
         }
     }
 
-    /// What to write instead, if the location was misspelled.
+    /// What to type instead, if there is a likely fix.
     pub fn hint(&self) -> Option<String> {
         match self {
             StoreError::UnknownScheme { .. } => {
@@ -201,7 +201,7 @@ impl StoreError {
     }
 }
 
-/// What a server said, in brackets, if it said anything.
+/// A server's message in parentheses, unless it is empty.
 struct Detail<'a>(&'a str);
 
 impl std::fmt::Display for Detail<'_> {

@@ -1,4 +1,4 @@
-//! Which operations are to fail, as a user writes it.
+//! Injected faults: which operations fail, as the user writes it.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Op, SpecError, StoreError};
 
-/// Errors that storage gives, by the name that the system's manual calls them.
+/// Errors that storage can return, by their names in the system's manual.
 const ERRNOS: &[(&str, i32)] = &[
     ("EACCES", libc::EACCES),
     ("EBUSY", libc::EBUSY),
@@ -33,23 +33,23 @@ const ERRNOS: &[(&str, i32)] = &[
     ("ETIMEDOUT", libc::ETIMEDOUT),
 ];
 
-/// Operations that fail, and how.
+/// A rule for operations that fail, such as `read:100:EIO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FaultSpec {
-    /// The kind of operation.
+    /// The kind of operation that fails.
     pub op: Op,
-    /// Which of them.
+    /// Which operations of that kind fail.
     pub when: When,
-    /// The system's error.
+    /// The system's error number.
     pub errno: i32,
 }
 
 /// Which operations of a kind, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// This one, and no other.
+    /// Only this one.
     Nth(u64),
-    /// Every one whose number is a multiple of this, which is not 0.
+    /// Every multiple of this number, which is not 0.
     Every(u64),
 }
 
@@ -63,7 +63,7 @@ impl When {
 }
 
 impl FaultSpec {
-    /// Reads `OP:N:ERRNO` or `OP:everyN:ERRNO`, e.g. `read:100:EIO`.
+    /// Parses `OP:N:ERRNO` or `OP:everyN:ERRNO`, e.g. `read:100:EIO`.
     pub fn parse(text: &str) -> Result<FaultSpec, SpecError> {
         let parts: Vec<_> = text.split(':').map(str::trim).collect();
         let [op, when, errno] = parts[..] else {
@@ -87,7 +87,7 @@ impl FaultSpec {
     }
 }
 
-/// The canonical form, which [`FaultSpec::parse`] reads back if it knows the error by name.
+/// The canonical form, which [`FaultSpec::parse`] accepts if it knows the error by name.
 impl fmt::Display for FaultSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", word(self.op))?;
@@ -102,7 +102,7 @@ impl fmt::Display for FaultSpec {
     }
 }
 
-/// An operation as it is written here: in one word.
+/// The name of an operation in a fault: one word.
 fn word(op: Op) -> String {
     op.name().replace(' ', "-")
 }
@@ -118,7 +118,7 @@ pub(crate) fn errno_names() -> String {
     names.join(", ")
 }
 
-/// Faults, and what has been counted toward them. Stores that share it count together.
+/// Fault rules and the operations counted so far. Stores that share it count together.
 #[derive(Debug)]
 pub struct Faults {
     specs: Vec<FaultSpec>,
@@ -126,12 +126,12 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Begins to count.
+    /// Starts counting from zero.
     pub fn new(specs: Vec<FaultSpec>) -> Faults {
         Faults { specs, seen: Default::default() }
     }
 
-    /// Counts an operation; the first fault that it meets is its error.
+    /// Counts an operation; the first rule that matches makes it fail.
     pub(crate) fn strike(&self, op: Op, path: impl FnOnce() -> String) -> Result<(), StoreError> {
         let number = self.seen[op as usize].fetch_add(1, Ordering::Relaxed) + 1;
         match self.specs.iter().find(|spec| spec.op == op && spec.when.holds(number)) {

@@ -1,8 +1,8 @@
-//! Keys: relative paths with `/` that cannot leave their store.
+//! Keys: relative paths with `/` that cannot lead out of their store.
 
 use crate::StoreError;
 
-/// The key without empty and `.` parts. The empty key names the root.
+/// Cleans a key: removes empty and `.` parts. The empty key names the root.
 pub(crate) fn folder(key: &str) -> Result<String, StoreError> {
     let refused = || StoreError::Key { key: key.to_owned() };
     if key.starts_with('/') || key.contains('\0') {
@@ -15,7 +15,7 @@ pub(crate) fn folder(key: &str) -> Result<String, StoreError> {
     Ok(parts().collect::<Vec<_>>().join("/"))
 }
 
-/// Like [`folder`], but the root is no object.
+/// Like [`folder`], but the root is not an object.
 pub(crate) fn object(key: &str) -> Result<String, StoreError> {
     let clean = folder(key)?;
     if clean.is_empty() || key.ends_with('/') {
@@ -24,7 +24,7 @@ pub(crate) fn object(key: &str) -> Result<String, StoreError> {
     Ok(clean)
 }
 
-/// The folder an object or folder is in, and its name there.
+/// Splits a clean key into the parent folder and the name in it.
 pub(crate) fn split(clean: &str) -> (&str, &str) {
     clean.rsplit_once('/').unwrap_or(("", clean))
 }

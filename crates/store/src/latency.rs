@@ -1,55 +1,54 @@
-//! How long an operation is held up before it reaches the store.
+//! Emulated latency: how long an operation is delayed before it reaches the store.
 //!
-//! The n-th draw of a seed is a pure function of both, so that a run that makes its calls in the same
-//! order has the same latencies.
+//! The n-th draw is a pure function of the seed and n, so a run that makes its calls in the same order
+//! has the same latencies.
 
 use std::fmt;
 
 use crate::SpecError;
 use crate::quantity::{self, TIMES};
 
-/// No latency is longer, drawn or given: an hour.
+/// The longest latency, drawn or given: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// A distribution of latencies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Latency {
-    /// Always the same.
+    /// The same latency for every operation.
     Constant {
-        /// That.
+        /// Latency of every operation.
         ns: u64,
     },
-    /// Anything between two ends, both included, equally likely.
+    /// Uniform between two ends, both included.
     Uniform {
-        /// The shortest.
+        /// The shortest latency.
         low_ns: u64,
-        /// The longest.
+        /// The longest latency.
         high_ns: u64,
     },
-    /// Long-tailed: the logarithm of a latency has a normal distribution, and two percentiles say
-    /// which. With `z(p)` the p-quantile of the standard normal distribution,
+    /// Log-normal, so with a long tail, given by two percentiles. With `z(p)` the p-quantile of the standard normal distribution,
     /// `sigma = (ln high - ln low) / (z(p_high) - z(p_low))` and `mu = ln low - sigma * z(p_low)`;
     /// a draw is `exp(mu + sigma * z(u))` for a `u` that is uniform between 0 and 1, and no draw is
     /// longer than an hour.
     LogNormal {
         /// The lower percentile.
         low: Percentile,
-        /// The higher one.
+        /// The higher percentile.
         high: Percentile,
     },
 }
 
-/// A share of all latencies, and what it does not exceed.
+/// A percentile of a latency distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Percentile {
     /// The share in hundredths of a percent, above 0 and below 10 000.
     pub basis_points: u64,
-    /// What that share does not exceed.
+    /// The latency that this share of operations does not exceed.
     pub ns: u64,
 }
 
 impl Latency {
-    /// Reads `0.2ms`, `0.1ms-0.4ms` or `0.2ms@p50+5ms@p99`.
+    /// Parses `0.2ms`, `0.1ms-0.4ms` or `0.2ms@p50+5ms@p99`.
     pub fn parse(text: &str) -> Result<Latency, SpecError> {
         if text.contains('@') {
             return log_normal(text);
@@ -66,7 +65,7 @@ impl Latency {
         }
     }
 
-    /// The latency of call `number`.
+    /// Draws the latency of operation `number`.
     pub fn draw(&self, seed: u64, number: u64) -> u64 {
         match *self {
             Latency::Constant { ns } => ns,
@@ -75,7 +74,7 @@ impl Latency {
                 low_ns + ((u128::from(bits(seed, number)) * span) >> 64) as u64
             }
             Latency::LogNormal { low, high } => {
-                // In the middle of one of 2^53 equal parts, so neither 0 nor 1.
+                // The middle of one of 2^53 equal parts, so neither 0 nor 1.
                 let u = ((bits(seed, number) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
                 let (z_low, ln_low) = (low.z(), (low.ns as f64).ln());
                 let sigma = ((high.ns as f64).ln() - ln_low) / (high.z() - z_low);
@@ -117,7 +116,7 @@ impl fmt::Display for Percentile {
     }
 }
 
-/// A time of up to an hour.
+/// Parses a time of up to an hour.
 fn time(text: &str) -> Result<u64, SpecError> {
     let expected = || SpecError::expected("a latency such as 0.2ms", text);
     let (number, unit) = quantity::split(text);

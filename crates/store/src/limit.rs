@@ -1,23 +1,23 @@
-//! What a storage is held to, as a user writes it.
+//! Limits of emulated storage, as the user writes them.
 
 use std::fmt;
 
 use crate::quantity::{self, BYTES, OPERATIONS, TIMES};
 use crate::{Latency, SpecError};
 
-/// Bounds on a storage. What is `None` is not bounded.
+/// Limits on storage. `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Limit {
-    /// Bytes read and written together, at most.
+    /// Bandwidth in bytes per second, reads and writes together.
     pub bytes_per_s: Option<u64>,
-    /// Operations of every kind together, at most.
+    /// Operations per second, all kinds together.
     pub ops_per_s: Option<u64>,
-    /// What every operation takes more than it would.
+    /// Latency added to every operation.
     pub latency: Option<Latency>,
 }
 
 impl Limit {
-    /// Reads a comma list of a rate (`2GB/s`, `500MiB/s`), operations per second (`10kiops`) and a
+    /// Parses a comma-separated list of a rate (`2GB/s`, `500MiB/s`), operations per second (`10kiops`) and a
     /// latency ([`Latency::parse`]), in any order, each at most once.
     pub fn parse(text: &str) -> Result<Limit, SpecError> {
         let mut limit = Limit::default();
@@ -34,7 +34,7 @@ impl Limit {
     }
 }
 
-/// The canonical form, which [`Limit::parse`] reads back; empty if nothing is bounded.
+/// The canonical form, which [`Limit::parse`] accepts; empty if nothing is limited.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.bytes_per_s.map(|rate| format!("{}/s", quantity::shown(rate, BYTES)));
@@ -45,7 +45,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// One part of the list.
+/// One item of the list.
 enum Part {
     Bytes(u64),
     Ops(u64),

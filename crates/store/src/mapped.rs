@@ -1,9 +1,9 @@
 //! Files read by mapping them into memory.
 //!
-//! What is asked for is copied out, so that every page of it is really touched. A page behind the
-//! end of a file that was cut meanwhile kills the process that touches it, so the kernel is asked to
-//! bring the pages in before the copy: it answers such a page with an error. What is left is a cut
-//! in the microseconds between that and the copy.
+//! The requested bytes are copied out, so that every page is really touched. Touching a page past the
+//! end of a file that was truncated meanwhile kills the process, so the kernel is asked to bring the
+//! pages in before the copy and reports such a page as an error. What remains is a truncation in the
+//! microseconds between that and the copy.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -12,18 +12,18 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 
-use crate::source::{failed, file_len, file_resident, short};
+use crate::open_file::{failed, file_len, file_resident, short};
 use crate::{Object, Op, Resident, StoreError, os};
 
-/// Pages are brought in and copied in steps of this size, so that they are still there for the copy
-/// however much is asked for.
+/// Pages are brought in and copied in steps of this size, so that they are still resident when they
+/// are copied, however long the read is.
 const STEP_BYTES: usize = 2 << 20;
 
 /// A file open for reading through a mapping.
 pub(crate) struct MappedFile {
     file: File,
     path: PathBuf,
-    /// The whole file as long as it was when a read first needed it.
+    /// The whole file, as long as it was when a read first needed it.
     mapping: Option<Mapping>,
 }
 
@@ -32,7 +32,7 @@ impl MappedFile {
         MappedFile { file, path, mapping: None }
     }
 
-    /// Maps the file anew if it holds more of what is asked for than the mapping does.
+    /// Maps the file again if it has grown into the requested range.
     fn reach(&mut self, end: u64) -> Result<(), StoreError> {
         let mapped = self.mapping.as_ref().map_or(0, |mapping| mapping.len as u64);
         if end <= mapped {
@@ -47,13 +47,13 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Where the file ends now. No `stat`: who maps a file asks for its size once.
+    /// Where the file ends now. Not by `stat`: programs that map a file ask for its size once.
     fn end(&self) -> Result<u64, StoreError> {
         let mut file = &self.file;
         file.seek(SeekFrom::End(0)).map_err(|source| failed(Op::Read, &self.path, source))
     }
 
-    /// What is in the file now of the bytes asked for, and an error if that is not all.
+    /// How many of the requested bytes the file has now; an error if not all.
     fn check_full(&self, offset: u64, wanted: usize) -> Result<(), StoreError> {
         let len = self.end()?;
         let found = len.saturating_sub(offset).min(wanted as u64);
@@ -95,7 +95,7 @@ impl Object for MappedFile {
             mapping.copy(start, step);
             start += step.len();
         }
-        // Behind the end but in the file's last page there are zeros, which nothing told apart yet.
+        // Past the end but in the file's last page there are zeros, which look like bytes of the file.
         self.check_full(offset, buf.len())
     }
 
@@ -184,7 +184,7 @@ mod tests {
         let mut buf = vec![0; 5_000_000];
         object.read_exact_at(0, &mut buf).unwrap();
         assert!(buf.iter().all(|&byte| byte == 7));
-        // Inside a page: what is behind the end there reads as zeros.
+        // Inside a page: what is past the end there reads as zeros.
         file.set_len(3_000_001).unwrap();
         check_short(&mut object, 0, 5_000_000, 3_000_001);
         check_short(&mut object, 2_999_999, 3, 2);

@@ -1,4 +1,4 @@
-//! A store in memory, for tests and self-tests, as slow as its latency model says.
+//! A store in memory, for tests, with an optional latency model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,14 +9,13 @@ use feedline_clock::Clock;
 use feedline_location::MEMORY;
 
 use crate::{
-    Capabilities, Durability, Entry, Kind, Layer, Object, Op, Store, StoreError, Upload, key,
-    partial,
+    Capabilities, Durability, EntryKind, FolderEntry, Object, Op, Store, StoreError, TraceSites,
+    Upload, key, partial,
 };
 
-/// Of everything in memory.
-pub(crate) static LAYER: Layer = Layer::of_objects("MEMORY");
+pub(crate) static TRACE_SITES: TraceSites = TraceSites::of_objects("MEMORY");
 
-/// How many nanoseconds an operation takes: its kind, the key, where, how many bytes.
+/// Latency of an operation in nanoseconds, by kind, key, offset and number of bytes.
 type Latency = dyn Fn(Op, &str, u64, usize) -> u64 + Send + Sync;
 
 /// Objects in memory. Clones share them.
@@ -27,7 +26,7 @@ pub struct Memory {
     content: Arc<Mutex<Content>>,
 }
 
-/// What is there. The root folder is, always.
+/// Objects and folders by key. The root folder always exists.
 #[derive(Default)]
 struct Content {
     objects: BTreeMap<String, Arc<[u8]>>,
@@ -35,12 +34,12 @@ struct Content {
 }
 
 impl Memory {
-    /// An empty store that answers at once.
+    /// Makes an empty store without latency.
     pub fn new(clock: Clock) -> Memory {
         Memory { clock, latency: None, content: Arc::default() }
     }
 
-    /// The same store, but every operation sleeps on the clock for as long as `latency_ns` says.
+    /// Lets every operation sleep on the clock for the nanoseconds that `latency_ns` returns.
     #[must_use]
     pub fn with_latency(
         self,
@@ -49,7 +48,7 @@ impl Memory {
         Memory { latency: Some(Arc::new(latency_ns)), ..self }
     }
 
-    /// Puts an object there, with the folders above it, at once.
+    /// Stores an object and makes the folders above it, without latency.
     ///
     /// # Panics
     /// If `key` is not a key.
@@ -60,7 +59,7 @@ impl Memory {
         content.objects.insert(clean, bytes.into());
     }
 
-    /// The bytes of an object, at once.
+    /// Returns the bytes of an object, without latency.
     pub fn get(&self, key: &str) -> Option<Arc<[u8]>> {
         self.content().objects.get(&key::object(key).ok()?).cloned()
     }
@@ -87,14 +86,14 @@ impl Content {
         self.folders.extend(ends.filter(|&end| end > 0).map(|end| folder[..end].to_owned()));
     }
 
-    fn kind(&self, clean: &str) -> Option<Kind> {
+    fn kind(&self, clean: &str) -> Option<EntryKind> {
         if self.objects.contains_key(clean) {
-            return Some(Kind::File);
+            return Some(EntryKind::File);
         }
-        (clean.is_empty() || self.folders.contains(clean)).then_some(Kind::Folder)
+        (clean.is_empty() || self.folders.contains(clean)).then_some(EntryKind::Folder)
     }
 
-    /// Lets everything below one folder be below the other.
+    /// Swaps the contents of two folders.
     fn exchange(&mut self, one: &str, other: &str) {
         let renamed = |path: &str| {
             let below = |folder: &str| {
@@ -140,7 +139,7 @@ impl Store for Memory {
     fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
         let clean = key::object(key)?;
         self.pause(Op::Create, key, 0, 0);
-        if self.content().kind(key::split(&clean).0) != Some(Kind::Folder) {
+        if self.content().kind(key::split(&clean).0) != Some(EntryKind::Folder) {
             return Err(self.failed(Op::Create, key, io::ErrorKind::NotFound));
         }
         Ok(Box::new(MemoryUpload { store: self.clone(), key: clean, bytes: Mutex::default() }))
@@ -149,11 +148,11 @@ impl Store for Memory {
     fn list(
         &self,
         folder: &str,
-        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         let clean = key::folder(folder)?;
         self.pause(Op::List, folder, 0, 0);
-        if self.content().kind(&clean) != Some(Kind::Folder) {
+        if self.content().kind(&clean) != Some(EntryKind::Folder) {
             return Err(self.failed(Op::List, folder, io::ErrorKind::NotFound));
         }
         let prefix = if clean.is_empty() { clean } else { format!("{clean}/") };
@@ -162,8 +161,8 @@ impl Store for Memory {
             // The lock is not held during the visit, which may use the store.
             let next = self.content().name_after(&prefix, last.as_deref());
             let Some((name, size_bytes)) = next else { return Ok(()) };
-            let kind = size_bytes.map_or(Kind::Folder, |_| Kind::File);
-            let entry = Entry { name: &name, kind, size_bytes };
+            let kind = size_bytes.map_or(EntryKind::Folder, |_| EntryKind::File);
+            let entry = FolderEntry { name: &name, kind, size_bytes };
             if !partial::is_partial(&name) && visit(entry).is_break() {
                 return Ok(());
             }
@@ -187,7 +186,7 @@ impl Store for Memory {
         let (from, to) = (key::folder(from)?, key::folder(to)?);
         self.pause(Op::Publish, &to, 0, 0);
         let mut content = self.content();
-        if content.kind(&from) != Some(Kind::Folder) {
+        if content.kind(&from) != Some(EntryKind::Folder) {
             return Err(self.failed(Op::Publish, &from, io::ErrorKind::NotFound));
         }
         content.exchange(&from, &to);
@@ -207,7 +206,7 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
+    fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
         let clean = key::folder(key)?;
         self.pause(Op::Stat, key, 0, 0);
         Ok(self.content().kind(&clean))

@@ -5,55 +5,55 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 use crate::Op;
-use crate::tally::Tally;
+use crate::request_count::RequestCount;
 
-/// Two digits of a latency are kept: 35 KiB a histogram even if one operation took an hour.
+/// Two digits of a latency are kept: 35 KiB per histogram even if one operation took an hour.
 const LATENCY_DIGITS: u8 = 2;
 
-/// What one thread did; merged when the threads are done.
+/// Counters of one thread, by kind of operation; merged when the threads are done.
 #[derive(Debug, Clone)]
 pub struct Meter {
     ops: [OpMeter; Op::ALL.len()],
 }
 
-/// What one thread did of one kind.
+/// Counters of one kind of operation.
 #[derive(Debug, Clone)]
 pub struct OpMeter {
-    /// Calls, those that failed included.
+    /// Calls, including those that failed.
     pub calls: u64,
     /// Calls that failed.
     pub errors: u64,
     /// Bytes moved by calls that did not fail.
     pub bytes: u64,
-    /// Time in all calls; those that a queue had under way together count one by one.
+    /// Time in all calls; concurrent reads of a queue count separately.
     pub busy_ns: u64,
-    /// Time in each call, in ns, those that failed included.
+    /// Time per call in ns, including calls that failed.
     pub latency_ns: Histogram<u64>,
-    /// How many bytes the calls asked for, which may be more than they moved.
+    /// Sizes that the calls asked for, which may be more than they moved.
     pub asked: AskedSizes,
-    /// Requests that the calls sent over a network, repeated ones included; 0 for file systems.
+    /// Requests sent over a network, including retries; 0 for file systems.
     pub requests: u64,
-    /// Requests that repeated one which had gone wrong.
+    /// Requests that retried a failed one.
     pub retries: u64,
 }
 
-/// Sizes that were asked for, and how often. Readers ask for few different ones; past
-/// [`AskedSizes::EXACT`] of them, new ones count as the next power of two.
+/// How often each size was asked for. Readers use few distinct sizes; past [`AskedSizes::EXACT`] of
+/// them, a new one counts as the next power of two.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AskedSizes {
     counts: BTreeMap<u64, u64>,
 }
 
 impl AskedSizes {
-    /// Sizes that are kept apart.
+    /// The number of distinct sizes that are counted exactly.
     pub const EXACT: usize = 128;
 
-    /// Every size with the number of calls that asked for it, smallest first.
+    /// Sizes and the number of calls that asked for each, smallest first.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.counts.iter().map(|(&bytes, &calls)| (bytes, calls))
     }
 
-    /// The size that the call at this share of all calls asked for, by size; `None` without calls.
+    /// The quantile `share` of the sizes of all calls; `None` without calls.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let total: u64 = self.counts.values().sum();
         let rank = ((total as f64 * share).ceil() as u64).max(1);
@@ -73,28 +73,28 @@ impl AskedSizes {
 
 /// How a call went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ended {
-    /// It did what it was asked for.
-    Well {
+pub enum CallOutcome {
+    /// It succeeded.
+    Done {
         /// Bytes it moved.
         bytes: u64,
     },
     /// It failed.
-    Badly,
+    Failed,
 }
 
 impl Meter {
-    /// The account of one kind of operation.
+    /// The counters of one kind of operation.
     pub fn op(&self, op: Op) -> &OpMeter {
         &self.ops[op as usize]
     }
 
-    /// Time in storage, all kinds together.
+    /// Time in storage, over all kinds of operations.
     pub fn busy_ns(&self) -> u64 {
         self.ops.iter().map(|op| op.busy_ns).sum()
     }
 
-    /// Adds what another thread did.
+    /// Adds the counters of another thread.
     pub fn merge(&mut self, other: &Meter) {
         for (mine, theirs) in self.ops.iter_mut().zip(&other.ops) {
             mine.calls += theirs.calls;
@@ -109,7 +109,7 @@ impl Meter {
         }
     }
 
-    /// All of it in numbers, for another process: see [`Meter::from_words`].
+    /// Encodes the meter for another process; [`Meter::from_words`] decodes it.
     pub fn to_words(&self) -> Vec<u64> {
         let mut words = Vec::new();
         for op in &self.ops {
@@ -126,8 +126,7 @@ impl Meter {
         words
     }
 
-    /// The meter that these numbers were made from; `None` if they were not made by
-    /// [`Meter::to_words`].
+    /// Decodes what [`Meter::to_words`] encoded; `None` if it did not.
     pub fn from_words(words: &[u64]) -> Option<Meter> {
         let mut meter = Meter::default();
         let mut words = words.iter().copied();
@@ -145,25 +144,25 @@ impl Meter {
         words.next().is_none().then_some(meter)
     }
 
-    /// Adds requests to what calls of a kind took.
-    pub(crate) fn record_requests(&mut self, op: Op, tally: Tally) {
+    /// Adds network requests of calls of a kind.
+    pub(crate) fn record_requests(&mut self, op: Op, count: RequestCount) {
         let meter = &mut self.ops[op as usize];
-        meter.requests += tally.requests;
-        meter.retries += tally.retries;
+        meter.requests += count.requests;
+        meter.retries += count.retries;
     }
 
-    /// Enters how many bytes a call asked for.
+    /// Counts the size that a call asked for.
     pub(crate) fn record_asked(&mut self, op: Op, bytes: u64) {
         self.ops[op as usize].asked.add(bytes, 1);
     }
 
-    pub(crate) fn record(&mut self, op: Op, duration_ns: u64, ended: Ended) {
+    pub(crate) fn record(&mut self, op: Op, duration_ns: u64, outcome: CallOutcome) {
         let meter = &mut self.ops[op as usize];
         meter.calls += 1;
         meter.busy_ns += duration_ns;
-        match ended {
-            Ended::Well { bytes } => meter.bytes += bytes,
-            Ended::Badly => meter.errors += 1,
+        match outcome {
+            CallOutcome::Done { bytes } => meter.bytes += bytes,
+            CallOutcome::Failed => meter.errors += 1,
         }
         let recorded = meter.latency_ns.record(duration_ns);
         recorded.expect("a histogram without an upper limit takes every value");
@@ -201,11 +200,11 @@ mod tests {
     fn a_meter_survives_its_way_to_another_process() {
         let mut meter = Meter::default();
         for duration_ns in [0, 1, 999, 1_000, 123_456_789, 3_600_000_000_000] {
-            meter.record(Op::Read, duration_ns, Ended::Well { bytes: 7 });
+            meter.record(Op::Read, duration_ns, CallOutcome::Done { bytes: 7 });
         }
-        meter.record(Op::Open, 55, Ended::Badly);
+        meter.record(Op::Open, 55, CallOutcome::Failed);
         meter.record_asked(Op::Read, 4096);
-        meter.record_requests(Op::Open, Tally { requests: 3, retries: 2 });
+        meter.record_requests(Op::Open, RequestCount { requests: 3, retries: 2 });
         let words = meter.to_words();
         let copy = Meter::from_words(&words).unwrap();
         for op in Op::ALL {
@@ -241,13 +240,13 @@ mod tests {
     #[test]
     fn merged_meters_count_both() {
         let mut first = Meter::default();
-        first.record(Op::Read, 1_000, Ended::Well { bytes: 10 });
-        first.record(Op::Open, 50, Ended::Well { bytes: 0 });
+        first.record(Op::Read, 1_000, CallOutcome::Done { bytes: 10 });
+        first.record(Op::Open, 50, CallOutcome::Done { bytes: 0 });
         let mut second = Meter::default();
-        second.record(Op::Read, 3_000, Ended::Well { bytes: 30 });
-        second.record(Op::Read, 7_000, Ended::Badly);
-        first.record_requests(Op::Read, Tally { requests: 2, retries: 1 });
-        second.record_requests(Op::Read, Tally { requests: 5, retries: 3 });
+        second.record(Op::Read, 3_000, CallOutcome::Done { bytes: 30 });
+        second.record(Op::Read, 7_000, CallOutcome::Failed);
+        first.record_requests(Op::Read, RequestCount { requests: 2, retries: 1 });
+        second.record_requests(Op::Read, RequestCount { requests: 5, retries: 3 });
         first.merge(&second);
 
         let read = first.op(Op::Read);
@@ -264,7 +263,7 @@ mod tests {
         let mut meter = Meter::default();
         for (calls, op) in Op::ALL.into_iter().enumerate() {
             assert_eq!(op as usize, calls);
-            meter.record(op, 1, Ended::Badly);
+            meter.record(op, 1, CallOutcome::Failed);
         }
         assert!(Op::ALL.iter().all(|&op| meter.op(op).calls == 1));
     }

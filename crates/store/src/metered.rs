@@ -1,62 +1,62 @@
-//! A store that keeps its thread's accounts.
+//! A store that counts and times its calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::Clock;
 use feedline_recorder::Site;
 
-use crate::layer::{Asked, Names};
-use crate::tally::{self, Tally};
+use crate::request_count::{self, RequestCount};
+use crate::trace_sites::{Asked, Names};
 use crate::{
-    Call, Destination, Durability, Ended, Meter, Object, ObjectRange, Op, Progress, ReadQueue,
-    Resident, Store, StoreError, Upload, Wrapper,
+    BatchTimer, Call, CallOutcome, Destination, Durability, Meter, Object, ObjectRange, Op,
+    ReadQueue, Resident, Store, StoreError, Upload, Wrapper,
 };
 
-/// Wraps a store for one worker: every call is timed and counted, and shown in its progress and, if one
-/// is recorded, in the trace.
+/// Wraps a store for one worker: every call is timed, counted, added to the worker's batch timer and,
+/// if one is recorded, to the trace.
 ///
-/// Make one for each worker; clones and everything opened through it share its meter.
+/// Make one per worker; clones and everything opened through it share its meter.
 #[derive(Clone)]
 pub struct Metered<S> {
     inner: S,
     ledger: Ledger,
 }
 
-/// Where calls are entered.
+/// Where calls are recorded.
 #[derive(Clone)]
 struct Ledger {
     clock: Clock,
     meter: Arc<Mutex<Meter>>,
-    progress: Arc<Progress>,
+    progress: Arc<BatchTimer>,
     names: Names,
 }
 
 impl<S: Store> Metered<S> {
-    /// Counts what goes through to `inner` from now on.
+    /// Starts counting the calls to `inner`.
     pub fn new(inner: S, clock: Clock) -> Metered<S> {
-        let names = Names::new(inner.layer());
+        let names = Names::new(inner.trace_sites());
         let (meter, progress) = (Arc::default(), Arc::default());
         Metered { inner, ledger: Ledger { clock, meter, progress, names } }
     }
 
-    /// The number of an object's name in the trace.
+    /// The id of an object's name in the trace.
     fn file(&self, key: &str) -> u32 {
         self.ledger.names.number(key, |key| self.inner.locate(key))
     }
 
-    /// The worker's account of its current batch, to look at from elsewhere.
-    pub fn progress(&self) -> Arc<Progress> {
+    /// The timer of the worker's current batch, for other threads to read.
+    pub fn progress(&self) -> Arc<BatchTimer> {
         Arc::clone(&self.ledger.progress)
     }
 
-    /// What was counted since the last call of this; counting goes on from zero.
+    /// Returns the counters and resets them.
     pub fn take(&self) -> Meter {
         std::mem::take(&mut self.ledger.meter.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Ledger {
-    /// Makes a call that moves what was asked for, and enters it.
+    /// Makes and records a call that moves as many bytes as it asks for.
     fn enter<T>(
         &self,
         asked: Asked,
@@ -65,34 +65,34 @@ impl Ledger {
         self.enter_counting(asked, call, |_| asked.bytes)
     }
 
-    /// Makes a call and enters it with the bytes that `moved` reads off its result.
+    /// Makes and records a call that moves as many bytes as `moved` says of its result.
     fn enter_counting<T>(
         &self,
         asked: Asked,
         call: impl FnOnce() -> Result<T, StoreError>,
         moved: impl FnOnce(&T) -> u64,
     ) -> Result<T, StoreError> {
-        let before = tally::total();
+        let before = request_count::total();
         let start = self.clock.now();
         self.progress.enter_storage(start);
         let begun = Site::begin_call();
         let result = call();
         let end = self.clock.now();
         let went = result.as_ref().map(moved).map_err(Some);
-        self.names.layer.site(asked.op, asked.durability).end_call(begun, || asked.facts(went));
+        self.names.sites.site(asked.op, asked.durability).end_call(begun, || asked.facts(went));
         self.progress.leave_storage(end);
-        let ended = match went {
-            Ok(bytes) => Ended::Well { bytes },
-            Err(_) => Ended::Badly,
+        let outcome = match went {
+            Ok(bytes) => CallOutcome::Done { bytes },
+            Err(_) => CallOutcome::Failed,
         };
-        let took = tally::total() - before;
-        self.record(asked, end.saturating_sub(start), ended, took);
+        let took = request_count::total() - before;
+        self.record(asked, end.saturating_sub(start), outcome, took);
         result
     }
 
-    fn record(&self, asked: Asked, duration_ns: u64, ended: Ended, took: Tally) {
+    fn record(&self, asked: Asked, duration_ns: u64, outcome: CallOutcome, took: RequestCount) {
         let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-        meter.record(asked.op, duration_ns, ended);
+        meter.record(asked.op, duration_ns, outcome);
         meter.record_requests(asked.op, took);
         if asked.moves() {
             meter.record_asked(asked.op, asked.bytes);
@@ -101,9 +101,9 @@ impl Ledger {
 }
 
 impl Ledger {
-    /// Enters a call that a queue has finished.
-    fn queued(&self, root: &str, ranges: &[ObjectRange], call: Call, took: Tally) {
-        let Call { op, range, offset, asked, duration_ns, ended } = call;
+    /// Records a call that a queue has finished.
+    fn queued(&self, root: &str, ranges: &[ObjectRange], call: Call, took: RequestCount) {
+        let Call { op, range, offset, asked, duration_ns, outcome } = call;
         let key = ranges.get(range).map_or("", |range| range.key.as_str());
         let file = self.names.number(key, |key| match key {
             "" => root.to_owned(),
@@ -113,12 +113,12 @@ impl Ledger {
             Op::Read => Asked::moving(op, file, (offset, asked)),
             _ => Asked::new(op, file),
         };
-        let site = self.names.layer.site(op, Durability::None);
-        site.ended_call(duration_ns, || match ended {
-            Ended::Well { bytes } => asked.facts(Ok(bytes)),
-            Ended::Badly => asked.facts(Err(None)),
+        let site = self.names.sites.site(op, Durability::None);
+        site.ended_call(duration_ns, || match outcome {
+            CallOutcome::Done { bytes } => asked.facts(Ok(bytes)),
+            CallOutcome::Failed => asked.facts(Err(None)),
         });
-        self.record(asked, duration_ns, ended, took);
+        self.record(asked, duration_ns, outcome, took);
     }
 }
 
@@ -150,7 +150,7 @@ impl<S: Store> Wrapper for Metered<S> {
     fn queue_of(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
         let inner = self.inner.queue(depth)?;
         let ledger = self.ledger.clone();
-        // Of files below the root, and URLs below theirs, names are put together alike.
+        // Paths and URLs are joined alike.
         let root = self.inner.locate("");
         Ok(inner.map(|inner| Box::new(MeteredQueue { inner, ledger, root }) as Box<dyn ReadQueue>))
     }
@@ -217,7 +217,7 @@ struct MeteredQueue {
 }
 
 impl ReadQueue for MeteredQueue {
-    /// Every call is counted with its own latency; the worker is in storage all the while.
+    /// Counts every call with its own latency; the worker is in storage for the whole time.
     fn read(
         &mut self,
         ranges: &[ObjectRange],
@@ -226,9 +226,9 @@ impl ReadQueue for MeteredQueue {
     ) -> Result<u64, StoreError> {
         let Self { inner, ledger, root } = self;
         ledger.progress.enter_storage(ledger.clock.now());
-        let mut before = tally::total();
+        let mut before = request_count::total();
         let result = inner.read(ranges, to, &mut |call| {
-            let now = tally::total();
+            let now = request_count::total();
             ledger.queued(root, ranges, call, now - before);
             before = now;
             seen(call);

@@ -1,6 +1,6 @@
-//! The operations a store is asked for, as counters and errors name them.
+//! Kinds of storage operations, as counters and errors name them.
 
-/// One kind of operation.
+/// A kind of storage operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Op {
@@ -22,12 +22,12 @@ pub enum Op {
     MakeFolder,
     /// Removing an object or an empty folder.
     Remove,
-    /// Asking for free space or for what is in the page cache, or emptying that.
+    /// Querying free space or the page cache, or evicting from it.
     Inspect,
 }
 
 impl Op {
-    /// Every kind there is, in the order of the variants.
+    /// All kinds, in the order of the variants.
     pub const ALL: [Op; 10] = [
         Op::Open,
         Op::Stat,
@@ -41,7 +41,7 @@ impl Op {
         Op::Inspect,
     ];
 
-    /// The name in results.
+    /// Its name in results.
     pub fn name(self) -> &'static str {
         match self {
             Op::Open => "open",

@@ -1,4 +1,4 @@
-//! The system calls the standard library has no name for, but those of mappings and rings.
+//! System calls that the standard library lacks, except those for mappings and rings.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;

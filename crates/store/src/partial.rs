@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::source::failed;
+use crate::open_file::failed;
 use crate::{Durability, Op, StoreError, os};
 
 const MARK: &str = ".partial-";

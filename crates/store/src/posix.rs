@@ -11,16 +11,16 @@ use feedline_location::FILE;
 
 use crate::direct::{DirectFile, DirectUpload, WindowPool};
 use crate::mapped::MappedFile;
+use crate::open_file::{BufferedFile, OpenFile, failed};
 use crate::partial::{self, Partial};
 use crate::ring::RingPool;
 use crate::ring_queue::RingQueue;
-use crate::source::{BufferedFile, Source, failed};
 use crate::{
-    BLOCK_BYTES, BUFFERED_READ_BYTES, Capabilities, DIRECT_READ_BYTES, Durability, Entry, Kind,
-    Layer, Object, Op, ReadQueue, Store, StoreError, Upload, key, os,
+    BLOCK_BYTES, BUFFERED_READ_BYTES, Capabilities, DIRECT_READ_BYTES, Durability, EntryKind,
+    FolderEntry, Object, Op, ReadQueue, Store, StoreError, TraceSites, Upload, key, os,
 };
 
-static LAYER: Layer = Layer::of_paths("POSIX");
+static TRACE_SITES: TraceSites = TraceSites::of_paths("POSIX");
 
 /// How files are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -158,7 +158,7 @@ impl Posix {
 impl Store for Posix {
     fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
         let (file, path) = self.open_to_read(key)?;
-        let source = |file, path| Source::new(file, path, self.rings.clone());
+        let source = |file, path| OpenFile::new(file, path, self.rings.clone());
         Ok(match self.mode {
             Mode::Buffered => Box::new(BufferedFile::new(source(file, path))),
             Mode::Direct => {
@@ -193,7 +193,7 @@ impl Store for Posix {
     fn list(
         &self,
         folder: &str,
-        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         let path = self.folder_path(folder)?;
         let entries = fs::read_dir(&path).map_err(|source| failed(Op::List, &path, source))?;
@@ -207,7 +207,7 @@ impl Store for Posix {
                 continue;
             }
             let kind = kind_of(&entry).map_err(|source| failed(Op::List, &entry.path(), source))?;
-            if visit(Entry { name: text, kind, size_bytes: None }).is_break() {
+            if visit(FolderEntry { name: text, kind, size_bytes: None }).is_break() {
                 break;
             }
         }
@@ -274,8 +274,9 @@ impl Store for Posix {
         }
     }
 
-    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
-        let kind = |found: fs::Metadata| if found.is_dir() { Kind::Folder } else { Kind::File };
+    fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
+        let kind =
+            |found: fs::Metadata| if found.is_dir() { EntryKind::Folder } else { EntryKind::File };
         Ok(self.look_up(key)?.map(kind))
     }
 
@@ -306,8 +307,8 @@ impl Store for Posix {
         Capabilities { direct, mapped, ring, queue: ring, ..FILE.capabilities }
     }
 
-    fn layer(&self) -> &'static Layer {
-        &LAYER
+    fn trace_sites(&self) -> &'static TraceSites {
+        &TRACE_SITES
     }
 
     fn locate(&self, key: &str) -> String {
@@ -348,13 +349,13 @@ fn try_direct(folder: &Path) -> io::Result<File> {
 }
 
 /// What an entry is, links followed; a link to nowhere is a file that cannot be opened.
-fn kind_of(entry: &fs::DirEntry) -> io::Result<Kind> {
+fn kind_of(entry: &fs::DirEntry) -> io::Result<EntryKind> {
     let kind = entry.file_type()?;
     let is_folder = match kind.is_symlink() {
         true => fs::metadata(entry.path()).is_ok_and(|target| target.is_dir()),
         false => kind.is_dir(),
     };
-    Ok(if is_folder { Kind::Folder } else { Kind::File })
+    Ok(if is_folder { EntryKind::Folder } else { EntryKind::File })
 }
 
 struct BufferedUpload {

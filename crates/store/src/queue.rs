@@ -2,7 +2,7 @@
 
 use feedline_clock::Clock;
 
-use crate::{Ended, Op, StoreError};
+use crate::{CallOutcome, Op, StoreError};
 
 /// A range of bytes of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,13 +60,13 @@ pub struct Call {
     /// From asking to having the answer, other calls meanwhile included.
     pub duration_ns: u64,
     /// How it went.
-    pub ended: Ended,
+    pub outcome: CallOutcome,
 }
 
 impl Call {
     /// A call that is about to be made, and moves no bytes.
     pub(crate) fn new(op: Op, range: usize) -> Call {
-        Call { op, range, offset: 0, asked: 0, duration_ns: 0, ended: Ended::Badly }
+        Call { op, range, offset: 0, asked: 0, duration_ns: 0, outcome: CallOutcome::Failed }
     }
 
     /// Makes the call, which is over when `call` returns, and shows it. If it succeeds it has moved
@@ -80,8 +80,12 @@ impl Call {
         let began_ns = clock.now();
         let result = call();
         let duration_ns = clock.now().saturating_sub(began_ns);
-        let ended = if result.is_ok() { Ended::Well { bytes: self.asked } } else { Ended::Badly };
-        seen(Call { duration_ns, ended, ..self });
+        let outcome = if result.is_ok() {
+            CallOutcome::Done { bytes: self.asked }
+        } else {
+            CallOutcome::Failed
+        };
+        seen(Call { duration_ns, outcome, ..self });
         result
     }
 }
@@ -91,8 +95,8 @@ impl Call {
 /// Make one per worker and reuse it: a queue allocates its memory when it is made.
 ///
 /// ```
-/// # use feedline_store::{Destination, Repeated, ObjectRange, ReadBuffer, Store, StoreError};
-/// # let store = Repeated::new([("a".to_owned(), b"0123456789".as_slice().into())]);
+/// # use feedline_store::{Destination, Looped, ObjectRange, ReadBuffer, Store, StoreError};
+/// # let store = Looped::new([("a".to_owned(), b"0123456789".as_slice().into())]);
 /// let range = |key: &str| ObjectRange { key: key.to_owned(), offset: 3, len: Some(4) };
 /// let (mut first, mut second) = ([0; 4], [0; 4]);
 /// let mut buffers = [ReadBuffer::new(&mut first), ReadBuffer::new(&mut second)];

@@ -22,9 +22,9 @@ mod raw;
 mod root;
 mod service;
 mod signature;
+mod socket;
 mod upload;
 mod uri_keys;
-mod wire;
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +42,8 @@ use self::root::{Root, Service};
 use self::service::{Client, Recipe};
 use self::upload::RemoteUpload;
 use crate::{
-    Capabilities, Entry, Kind, Layer, Object, Op, ReadQueue, RemoteFault, RemoteOptions, Store, StoreError, Upload, key,
+    Capabilities, EntryKind, FolderEntry, Object, Op, ReadQueue, RemoteFault, RemoteOptions, Store,
+    StoreError, TraceSites, Upload, key,
 };
 
 /// Threads that send the parts of all uploads.
@@ -141,20 +142,20 @@ impl Remote {
 
     /// File or folder of a web server, which answers for a folder as for a file, or sends who asks to
     /// the name with a slash. So what is listed there decides; an empty folder passes for a file.
-    fn kind_by_http(&self, key: &str, clean: &str) -> Result<Option<Kind>, StoreError> {
+    fn kind_by_http(&self, key: &str, clean: &str) -> Result<Option<EntryKind>, StoreError> {
         let answers = match self.head(key, clean) {
             Ok(size) => size.is_some(),
             Err(StoreError::Remote { fault: RemoteFault::Region, .. }) => false,
             Err(error) => return Err(error),
         };
         match self.has_content(Op::Stat, key, clean) {
-            Ok(true) => Ok(Some(Kind::Folder)),
-            Ok(false) => Ok(answers.then_some(Kind::File)),
+            Ok(true) => Ok(Some(EntryKind::Folder)),
+            Ok(false) => Ok(answers.then_some(EntryKind::File)),
             // No WebDAV: then it is one of the files that are read by name.
             Err(StoreError::Remote {
                 fault: RemoteFault::Status(405) | RemoteFault::Server(501),
                 ..
-            }) if answers => Ok(Some(Kind::File)),
+            }) if answers => Ok(Some(EntryKind::File)),
             Err(error) => Err(error),
         }
     }
@@ -222,7 +223,7 @@ impl Store for Remote {
     fn list(
         &self,
         folder: &str,
-        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         let clean = key::folder(folder)?;
         let (made, is_made) = {
@@ -230,7 +231,7 @@ impl Store for Remote {
             (made.children(&clean), made.contains(&clean))
         };
         for name in &made {
-            if visit(Entry { name, kind: Kind::Folder, size_bytes: None }).is_break() {
+            if visit(FolderEntry { name, kind: EntryKind::Folder, size_bytes: None }).is_break() {
                 return Ok(());
             }
         }
@@ -275,17 +276,17 @@ impl Store for Remote {
         Ok(())
     }
 
-    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
+    fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
         let clean = key::folder(key)?;
         if self.inner.made().contains(&clean) {
-            return Ok(Some(Kind::Folder));
+            return Ok(Some(EntryKind::Folder));
         }
         if self.inner.root.service == Service::Http {
             return self.kind_by_http(key, &clean);
         }
         match self.head(key, &clean)? {
-            Some(_) => Ok(Some(Kind::File)),
-            None => Ok(self.has_content(Op::Stat, key, &clean)?.then_some(Kind::Folder)),
+            Some(_) => Ok(Some(EntryKind::File)),
+            None => Ok(self.has_content(Op::Stat, key, &clean)?.then_some(EntryKind::Folder)),
         }
     }
 
@@ -302,8 +303,8 @@ impl Store for Remote {
         self.inner.root.service.scheme().capabilities
     }
 
-    fn layer(&self) -> &'static Layer {
-        self.inner.root.service.layer()
+    fn trace_sites(&self) -> &'static TraceSites {
+        self.inner.root.service.trace_sites()
     }
 
     fn locate(&self, key: &str) -> String {

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// What kind of refusal it was.
+/// Why a request to a server failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemoteFault {
-    /// There is no such object or folder.
+    /// The object or folder does not exist.
     Missing,
-    /// There is no such bucket or container.
+    /// The bucket or container does not exist.
     NoBucket,
-    /// The user may not do that.
+    /// The user lacks the permission.
     Denied,
     /// The server computed another signature: a wrong secret, or a proxy that changes requests.
     Signature,
@@ -22,19 +22,19 @@ pub enum RemoteFault {
     Region,
     /// The object was replaced while it was being read.
     Changed,
-    /// No connection came about.
+    /// No connection could be made.
     Unreachable,
     /// The connection broke off.
     Broken,
-    /// No byte came in time.
+    /// Nothing was sent or received in time.
     Stalled,
-    /// The server is busy, or wants fewer requests.
+    /// The server is busy, or asks for fewer requests.
     Throttled,
-    /// The server has a fault of its own.
+    /// The server failed, with this status.
     Server(u16),
-    /// The server answered with another status.
+    /// The server answered with another unexpected status.
     Status(u16),
-    /// The answer is not what the protocol says.
+    /// The answer violates the protocol.
     Protocol,
     /// This kind of server, or this layout of keys, cannot do that.
     Unsupported,

@@ -1,42 +1,42 @@
-//! What a user may say about a remote store.
+//! Settings of a remote store.
 //!
-//! Here in builds without the feature `remote` too, so that programs read their configuration alike.
+//! Builds without the feature `remote` have them too, so that programs read the same configuration.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Settings of a remote store. What is not set comes from the environment and from the files that
-/// the providers' own tools read; the documentation of `Remote::connect` says which.
+/// Settings of a remote store. Unset ones come from the environment and from the files that the
+/// providers' own tools read; the documentation of `Remote::connect` says which.
 #[derive(Clone)]
 pub struct RemoteOptions {
-    /// Who asks: an S3 access key, or the account of an Azure container.
+    /// The id of an S3 access key, or the account of an Azure container.
     pub access_key_id: Option<String>,
-    /// The secret that belongs to it.
+    /// The secret of the access key or account.
     pub secret_access_key: Option<String>,
     /// The token of temporary S3 credentials.
     pub session_token: Option<String>,
-    /// Where the service is, if it is not the provider's own; `http://` is allowed.
+    /// The URL of the service, if it is not the provider's own; `http://` is allowed.
     pub endpoint_url: Option<String>,
     /// The region of an S3 bucket.
     pub region: Option<String>,
-    /// Whether the bucket is named in the path (`true`) or in the host's name; unset, in the path with
-    /// an endpoint of its own, as MinIO and Ceph want it, and as AWS takes it too.
+    /// Whether the bucket is in the path (`true`) or in the host name. Unset, it is in the path, as
+    /// MinIO and Ceph expect it and AWS accepts it, unless the endpoint is the provider's own.
     pub force_path_style: Option<bool>,
     /// How often a request is sent before its failure counts, at least 1.
     pub max_attempts: u32,
     /// Sends requests without a signature, for public data.
     pub unsigned: bool,
-    /// How long a connection may take to come about.
+    /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// How long nothing may move on a connection that something is expected of.
+    /// How long a connection may be silent while an answer is expected.
     pub stall_timeout: Duration,
-    /// Set to give up what is under way, within a tenth of a second or two for each attempt.
+    /// Set it to give up all requests in flight, within one or two tenths of a second per attempt.
     pub stop: Arc<AtomicBool>,
-    /// How large the parts of an upload are at first, at least 5 MiB.
+    /// Size of an upload's first parts, at least 5 MiB.
     pub part_bytes: usize,
-    /// The largest piece asked for at a time.
+    /// The largest read.
     pub read_bytes: usize,
     /// DLIO's layout with s3torchconnector: the key of an object is its whole URI, `s3://bucket/` and
     /// all, within the bucket. For reading only.
@@ -65,7 +65,7 @@ impl Default for RemoteOptions {
     }
 }
 
-/// Without what is secret: who asks, with what, and an endpoint that may carry a password.
+/// Hides secrets: keys, tokens, and endpoints, which may contain a password.
 impl fmt::Debug for RemoteOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set = |value: &Option<String>| value.as_ref().map(|_| Set);
@@ -87,7 +87,7 @@ impl fmt::Debug for RemoteOptions {
     }
 }
 
-/// Says that a value is there.
+/// Shown in place of a secret.
 struct Set;
 
 impl fmt::Debug for Set {

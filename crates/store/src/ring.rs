@@ -1,8 +1,8 @@
 //! Reads through io_uring: rings, a pool of them, and a ring with buffers of its own.
 //!
 //! The kernel writes to the memory of a read until it reports the read's end, so no function here
-//! returns or frees that memory before. A ring that the kernel suddenly refuses to enter is never
-//! entered again, and what it had taken over until then is still waited for.
+//! returns or frees that memory earlier. A ring that the kernel suddenly refuses to enter is never
+//! entered again, but reads that the kernel had already accepted are still waited for.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -16,7 +16,7 @@ use io_uring::{IoUring, Probe, opcode, squeue, types};
 
 use crate::{AlignedBuf, BLOCK_BYTES, StoreError};
 
-/// Idle rings kept; more than that many readers at once make theirs anew.
+/// Idle rings kept; with more concurrent readers than this, the others make a ring each time.
 const RINGS_MAX: usize = 64;
 /// Longest single read, whole blocks; the kernel stops a little below 2 GiB.
 const READ_BYTES_MAX: usize = 1 << 30;
@@ -24,7 +24,7 @@ const READ_BYTES_MAX: usize = 1 << 30;
 /// A queue to the kernel for reads, and one back for their results.
 pub(crate) struct Ring {
     uring: IoUring,
-    /// Reads handed over whose results were not taken back.
+    /// Reads pushed whose results were not taken yet.
     in_flight: usize,
     /// The kernel refused to be entered.
     broken: bool,
@@ -52,7 +52,7 @@ impl Ring {
         self.wait_for_one().map(drop)
     }
 
-    /// Reads once; how many bytes came.
+    /// Reads once and returns how many bytes came.
     fn read_at(&mut self, file: &File, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         assert_eq!(self.in_flight, 0, "one read at a time");
         let entry = read_entry(file, offset, (buf.as_mut_ptr(), buf.len()), None)?;
@@ -84,12 +84,11 @@ impl Ring {
     unsafe fn push(&mut self, entry: squeue::Entry) {
         // SAFETY: our caller keeps the promise about the memory.
         let pushed = unsafe { self.uring.submission().push(&entry) };
-        pushed.expect("nobody has more requests in flight than the ring was made for");
+        pushed.expect("no more requests in flight than the ring was made for");
         self.in_flight += 1;
     }
 
-    /// Lets the kernel take what was pushed and, with a `want` of 1, waits until it has a result.
-    /// May come back without.
+    /// Submits what was pushed and, with a `want` of 1, waits for a result. May return without one.
     fn enter(&mut self, want: usize) -> io::Result<()> {
         if self.broken {
             return Err(broken());
@@ -109,7 +108,7 @@ impl Ring {
         }
     }
 
-    /// The name and the result of a finished request, if there is one.
+    /// The id and the result of a finished request, if there is one.
     fn finished(&mut self) -> Option<(u64, io::Result<usize>)> {
         let entry = self.uring.completion().next()?;
         self.in_flight -= 1;
@@ -118,16 +117,16 @@ impl Ring {
         Some((entry.user_data(), result))
     }
 
-    /// Requests that the kernel works on.
+    /// Requests that the kernel has accepted and not finished.
     fn taken(&mut self) -> usize {
         self.in_flight - if self.broken { self.uring.submission().len() } else { 0 }
     }
 
-    /// Waits until the kernel works on nothing.
+    /// Waits for all of them.
     fn drain(&mut self) {
         while self.taken() > 0 {
             if self.finished().is_none() && self.enter(1).is_err() {
-                // Results still arrive, whenever the thread comes back from the kernel.
+                // Results still arrive while the thread is out of the kernel.
                 std::thread::yield_now();
             }
         }
@@ -138,8 +137,8 @@ fn broken() -> io::Error {
     io::Error::from_raw_os_error(libc::EBADFD)
 }
 
-/// A request to read to a place in memory, which may be part of a registered one. The largest offset
-/// would mean the file's own position to the kernel.
+/// A request to read into memory, which may be registered. Refuses offsets that no file has: the
+/// largest one would mean the file's own position to the kernel.
 fn read_entry(
     file: &File,
     offset: u64,
@@ -157,7 +156,7 @@ fn read_entry(
     })
 }
 
-/// Rings that no read uses at the moment. Making one costs several calls and a file descriptor.
+/// Idle rings. Making one costs several system calls and a file descriptor.
 pub(crate) struct RingPool {
     idle: Mutex<Vec<Ring>>,
 }
@@ -169,14 +168,14 @@ impl std::fmt::Debug for RingPool {
 }
 
 impl RingPool {
-    /// A pool of one ring, which was seen to work.
+    /// A pool with one ring, after a test that it works.
     pub(crate) fn new() -> Result<RingPool, StoreError> {
         let mut ring = Ring::new(1)?;
         ring.check().map_err(|source| StoreError::RingRefused { source })?;
         Ok(RingPool { idle: Mutex::new(vec![ring]) })
     }
 
-    /// Reads once through some ring; the outer error is that there is none.
+    /// Reads once through an idle ring; the outer error means that no ring could be made.
     pub(crate) fn read_at(
         &self,
         file: &File,
@@ -194,7 +193,7 @@ impl RingPool {
     }
 }
 
-/// A ring and a buffer for each read that it has under way.
+/// A ring with one buffer (lane) per read in flight.
 pub(crate) struct Lanes {
     /// Before the memory, which it may have registered: fields are dropped in order.
     ring: Ring,
@@ -213,10 +212,10 @@ pub(crate) enum Wait {
 }
 
 impl Lanes {
-    /// `count` lanes with `lane_bytes` each, which are whole blocks.
+    /// Makes `count` lanes of `lane_bytes` each, which are whole blocks.
     ///
-    /// The kernel is shown their memory once for all, which saves a quarter of a direct read's CPU
-    /// time; where the user may not lock that much memory, it looks at every read.
+    /// Their memory is registered with the kernel, which saves a quarter of a direct read's CPU time;
+    /// where the user may not lock that much memory, reads go without.
     pub(crate) fn new(count: usize, lane_bytes: usize) -> Result<Lanes, StoreError> {
         assert!(lane_bytes.is_multiple_of(BLOCK_BYTES), "lanes of whole blocks");
         let ring = Ring::new(count)?;

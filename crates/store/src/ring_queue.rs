@@ -13,11 +13,11 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 
 use crate::buffer::is_aligned;
-use crate::piece::{Piece, Pieces, Portions};
+use crate::open_file::{failed, file_len, short};
+use crate::pieces::{Piece, Pieces, Portions};
 use crate::queue::{Delivery, Destination};
 use crate::ring::{Finished, LaneScope, Lanes, Wait};
-use crate::source::{failed, file_len, short};
-use crate::{BLOCK_BYTES, Call, Ended, ObjectRange, Op, Posix, ReadQueue, Store, StoreError};
+use crate::{BLOCK_BYTES, Call, CallOutcome, ObjectRange, Op, Posix, ReadQueue, Store, StoreError};
 
 /// A queue over the files of a store.
 pub(crate) struct RingQueue {
@@ -251,10 +251,11 @@ impl<'a, 'd, 'b> Course<'a, 'd, 'b> {
         }
         let duration_ns = self.files.clock.now().saturating_sub(read.began_ns);
         self.idle.push(lane);
-        let ended = if is_full { Ended::Well { bytes: found } } else { Ended::Badly };
+        let outcome =
+            if is_full { CallOutcome::Done { bytes: found } } else { CallOutcome::Failed };
         let (offset, asked) = (piece.asked_from, piece.asked);
         let call = Call::new(Op::Read, read.opened.range);
-        (self.seen)(Call { offset, asked, duration_ns, ended, ..call });
+        (self.seen)(Call { offset, asked, duration_ns, outcome, ..call });
         let result = match progress {
             Err(error) => Err(error),
             Ok(_) if is_full => {
@@ -346,7 +347,7 @@ mod tests {
             for is_discarded in [true, false] {
                 let (_folder, mut queue) = queue(mode, 2, &bytes);
                 let mut calls = Vec::new();
-                let mut seen = |call: Call| calls.push((call.op, call.ended));
+                let mut seen = |call: Call| calls.push((call.op, call.outcome));
                 let ranges = [whole()];
                 let mut memory = AlignedBuf::new(10_000);
                 let mut buffers = [ReadBuffer::new(&mut memory)];
@@ -367,7 +368,7 @@ mod tests {
                     course.run(lanes).unwrap();
                 });
                 assert_eq!(course.delivery.bytes(), 10_000);
-                let well = |op, bytes| (op, Ended::Well { bytes });
+                let well = |op, bytes| (op, CallOutcome::Done { bytes });
                 calls.sort();
                 let reads = [well(Op::Read, 1808), well(Op::Read, 8192)];
                 assert_eq!(calls, [[well(Op::Open, 0), well(Op::Stat, 0)], reads].concat());

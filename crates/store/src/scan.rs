@@ -12,14 +12,14 @@ use std::ops::ControlFlow;
 
 use feedline_clock::Clock;
 
-use crate::{Kind, Store, StoreError, key};
+use crate::{EntryKind, Store, StoreError, key};
 
 /// How a tree is scanned.
 #[derive(Debug, Clone)]
 pub struct ScanOptions {
     /// How many siblings are listed at a time, each on a thread of its own; 1 starts no thread.
     pub folders_at_a_time: NonZeroUsize,
-    /// Whose threads they are.
+    /// The clock that starts these threads.
     pub clock: Clock,
 }
 
@@ -30,7 +30,7 @@ impl Default for ScanOptions {
     }
 }
 
-/// An object that a scan came by.
+/// An object found by a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scanned {
     /// Its key in the store.
@@ -39,8 +39,8 @@ pub struct Scanned {
     pub size_bytes: Option<u64>,
 }
 
-/// Walks through all objects below `folder` in the order of the bytes of their keys, as S3 lists
-/// them: `a-b`, `a.c`, `a/d`. Folders themselves are not shown. The first error ends the scan.
+/// Walks all objects below `folder` in the byte order of their keys, as S3 lists them: `a-b`, `a.c`,
+/// `a/d`. Folders themselves do not appear. The first error ends the scan.
 ///
 /// Links of a file system are followed; a loop of them ends with the system's error.
 pub fn scan<'a>(store: &'a dyn Store, folder: &str, options: ScanOptions) -> Scan<'a> {
@@ -58,9 +58,9 @@ pub fn scan<'a>(store: &'a dyn Store, folder: &str, options: ScanOptions) -> Sca
 pub struct Scan<'a> {
     store: &'a dyn Store,
     options: ScanOptions,
-    /// From the top to where the scan is.
+    /// The open folders, from the top down.
     open: Vec<Listing>,
-    /// Why it could not begin.
+    /// An error that kept the scan from starting.
     failed: Option<StoreError>,
 }
 
@@ -68,7 +68,7 @@ pub struct Scan<'a> {
 struct Listing {
     /// What keys in it begin with.
     prefix: String,
-    /// What is left of it, the last one first.
+    /// Its remaining entries, the last one first.
     slots: Vec<Slot>,
 }
 
@@ -159,8 +159,8 @@ fn sorted(store: &dyn Store, folder: &str) -> Result<Vec<Slot>, StoreError> {
     let mut slots = Vec::new();
     store.list(folder, &mut |entry| {
         let content = match entry.kind {
-            Kind::File => Content::Object { size_bytes: entry.size_bytes },
-            Kind::Folder => Content::Folder,
+            EntryKind::File => Content::Object { size_bytes: entry.size_bytes },
+            EntryKind::Folder => Content::Folder,
         };
         slots.push(Slot { name: entry.name.into(), content });
         ControlFlow::Continue(())
@@ -172,7 +172,7 @@ fn sorted(store: &dyn Store, folder: &str) -> Result<Vec<Slot>, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Failing, Memory, Op, Wrapper};
+    use crate::{FaultInjecting, Memory, Op, Wrapper};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn memory(keys: &[&str]) -> Memory {
@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn the_first_error_ends_the_scan() {
-        let store = Failing::new(memory(&["a/x", "b/x", "c/x", "d"]), Op::List, 3, libc::EIO);
+        let store =
+            FaultInjecting::new(memory(&["a/x", "b/x", "c/x", "d"]), Op::List, 3, libc::EIO);
         let options =
             ScanOptions { folders_at_a_time: NonZeroUsize::MIN, ..ScanOptions::default() };
         let mut found = scan(&store, "", options);

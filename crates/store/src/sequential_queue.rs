@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use feedline_clock::Clock;
 
-use crate::piece::{Pieces, Portions};
+use crate::pieces::{Pieces, Portions};
 use crate::queue::Delivery;
 use crate::{AlignedBuf, Call, Destination, Object, ObjectRange, Op, ReadQueue, Store, StoreError};
 

@@ -1,37 +1,37 @@
-//! What is wrong with a limit or a fault as a user wrote it.
+//! Errors in limits and faults as the user wrote them.
 
 use crate::fault;
 
-/// Why a text is no limit or no fault.
+/// Why a text is not a limit or a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// It says something else.
+    /// A part that cannot be parsed.
     #[error("expected {expected}, found `{found}`")]
     Expected {
-        /// What it should say.
+        /// What was expected in its place.
         expected: &'static str,
-        /// The part in question.
+        /// The part as it was written.
         found: String,
     },
-    /// One bound is given more than once.
+    /// A limit that is given more than once.
     #[error("{what} is limited twice, found `{found}` as well")]
     Twice {
-        /// Which.
+        /// Which limit.
         what: &'static str,
-        /// The second one.
+        /// The second value.
         found: String,
     },
-    /// An operation that there is not.
+    /// An unknown operation.
     #[error("no operation is called `{found}`")]
     UnknownOp {
-        /// The word.
+        /// The word as it was written.
         found: String,
     },
-    /// An error that there is not, or that no storage gives.
+    /// An unknown error, or one that storage never returns.
     #[error("no error of the system is called `{found}`")]
     UnknownErrno {
-        /// The word.
+        /// The word as it was written.
         found: String,
     },
 }
@@ -41,7 +41,7 @@ impl SpecError {
         SpecError::Expected { expected, found: found.to_owned() }
     }
 
-    /// The words that would do, if they can be listed.
+    /// The valid words, if they can be listed.
     pub fn hint(&self) -> Option<String> {
         match self {
             SpecError::Expected { .. } | SpecError::Twice { .. } => None,

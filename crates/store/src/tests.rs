@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::{
-    AlignedBuf, Call, Destination, Durability, Ended, Failing, FaultSpec, Faults, Kind, Memory,
-    Metered, Mode, ObjectRange, Op, Posix, Repeated, Resident, Store, StoreError, Writer,
-    conformance,
+    AlignedBuf, Call, CallOutcome, Destination, Durability, EntryKind, FaultInjecting, FaultSpec,
+    Faults, Looped, Memory, Metered, Mode, ObjectRange, Op, Posix, Resident, Store, StoreError,
+    Writer, conformance,
 };
 use feedline_clock::Clock;
 
@@ -92,7 +92,7 @@ fn memory_conforms() {
 #[test]
 fn wrapped_stores_conform() {
     let clock = Clock::simulated();
-    let failing = Failing::new(Memory::new(clock.clone()), Op::Read, u64::MAX, libc::EIO);
+    let failing = FaultInjecting::new(Memory::new(clock.clone()), Op::Read, u64::MAX, libc::EIO);
     conformance::check(&Metered::new(Arc::new(failing), clock));
 }
 
@@ -192,7 +192,7 @@ fn errors_name_the_users_path() {
 #[test]
 fn the_nth_operation_fails_and_leaves_nothing() {
     let memory = Memory::new(Clock::simulated());
-    let store = Failing::new(memory.clone(), Op::Write, 3, libc::ENOSPC);
+    let store = FaultInjecting::new(memory.clone(), Op::Write, 3, libc::ENOSPC);
     let error = write(&store, "it", &[1; 10_000]).unwrap_err();
     assert_eq!(error.errno(), Some(libc::ENOSPC));
     assert_eq!(error.to_string(), "cannot write memory:it");
@@ -209,7 +209,7 @@ fn faults_count_over_all_stores_that_share_them() {
     let stores = ["a", "b"].map(|key| {
         let memory = Memory::new(Clock::simulated());
         memory.put(key, &b"12345"[..]);
-        Failing::sharing(memory, Arc::clone(&faults))
+        FaultInjecting::sharing(memory, Arc::clone(&faults))
     });
     let mut objects = [stores[0].open("a").unwrap(), stores[1].open("b").unwrap()];
     let missing = stores[0].open("a").map(drop).unwrap_err();
@@ -316,7 +316,7 @@ fn a_queue_is_metered_call_by_call_and_in_storage_throughout() {
     assert_eq!((count(Op::Open), count(Op::Stat)), ((2, 1, 0), (1, 0, 0)));
     // Whatever was under way when the second open failed is not counted.
     assert_eq!(meter.op(Op::Read).errors, 0);
-    let mut seen = |call: Call| assert!(call.ended != Ended::Badly);
+    let mut seen = |call: Call| assert!(call.outcome != CallOutcome::Failed);
     let whole = queue.read(&ranges[..1], Destination::Discard, &mut seen);
     assert_eq!(whole.unwrap(), (3 << 20) + 4);
     let meter = store.take();
@@ -325,7 +325,7 @@ fn a_queue_is_metered_call_by_call_and_in_storage_throughout() {
 }
 
 #[test]
-fn a_killed_writer_is_cleaned_up_behind() {
+fn a_killed_writer_is_cleaned_up_after() {
     let (folder, store) = posix(Mode::Buffered);
     let living = store.create("living").unwrap();
     let name = std::fs::read_dir(folder.path().join("root")).unwrap().next().unwrap().unwrap();
@@ -361,9 +361,9 @@ fn a_killed_writer_is_cleaned_up_behind() {
     assert!(store.exists("living").unwrap());
 }
 
-fn repeated() -> Repeated {
+fn looped() -> Looped {
     let object = |suffix: &str, bytes: &[u8]| (suffix.to_owned(), Arc::from(bytes));
-    Repeated::new([
+    Looped::new([
         object(".npz", b"short"),
         object("big.npz", &vec![9; 2_100_000]),
         object(".jpg", b"one"),
@@ -372,8 +372,8 @@ fn repeated() -> Repeated {
 }
 
 #[test]
-fn a_repeated_store_answers_by_suffix() {
-    let store = repeated();
+fn a_looped_store_answers_by_suffix() {
+    let store = looped();
     let read = |key: &str| {
         let mut object = store.open(key).unwrap();
         let mut bytes = vec![0; object.len().unwrap() as usize];
@@ -387,36 +387,36 @@ fn a_repeated_store_answers_by_suffix() {
     let ones = lengths.iter().filter(|&&len| len == 3).count();
     assert!((400..600).contains(&ones), "{ones} of 1000 keys have the first object");
     assert_eq!(read("img_0000.jpg"), read("img_0000.jpg"));
-    assert_eq!(store.kind("x/y.npz").unwrap(), Some(Kind::File));
+    assert_eq!(store.kind("x/y.npz").unwrap(), Some(EntryKind::File));
     assert_eq!(store.kind("train").unwrap(), None);
 
     let error = store.open("x.npz").unwrap().read_exact_at(2, &mut [0; 9]).unwrap_err();
-    let words = "repeated:x.npz is too short: expected 9 bytes at byte 2, found 3";
+    let words = "looped:x.npz is too short: expected 9 bytes at byte 2, found 3";
     assert_eq!(error.to_string(), words);
     assert!(store.open("x.txt").map(drop).unwrap_err().is_missing());
     assert!(matches!(store.open("../x.npz").map(drop), Err(StoreError::Key { .. })));
 }
 
 #[test]
-fn a_repeated_store_holds_nothing() {
-    let store = repeated();
+fn a_looped_store_holds_nothing() {
+    let store = looped();
     let words = |result: Result<(), StoreError>| result.unwrap_err().to_string();
-    let why = "its store makes up objects that are read, and holds none";
+    let why = "this is a read-only synthetic store";
     assert_eq!(
         words(store.create("x.npz").map(drop)),
-        format!("cannot create repeated:x.npz: {why}")
+        format!("cannot create looped:x.npz: {why}")
     );
     let listed = store.list("train", &mut |_| ControlFlow::Continue(()));
-    assert_eq!(words(listed), format!("cannot list repeated:train: {why}"));
-    assert_eq!(words(store.remove("a.npz")), format!("cannot remove repeated:a.npz: {why}"));
-    assert_eq!(words(store.make_folder("a")), format!("cannot make folder repeated:a: {why}"));
+    assert_eq!(words(listed), format!("cannot list looped:train: {why}"));
+    assert_eq!(words(store.remove("a.npz")), format!("cannot remove looped:a.npz: {why}"));
+    assert_eq!(words(store.make_folder("a")), format!("cannot make folder looped:a: {why}"));
     assert_eq!(store.free_bytes("").unwrap(), None);
     assert_eq!(store.open("a.npz").unwrap().resident().unwrap(), None);
 }
 
 #[test]
-fn a_repeated_queue_copies_in_pieces() {
-    let mut queue = repeated().queue(8).unwrap().unwrap();
+fn a_looped_queue_copies_in_pieces() {
+    let mut queue = looped().queue(8).unwrap().unwrap();
     let range = |key: &str, offset, len| ObjectRange { key: key.to_owned(), offset, len };
     let ranges = [
         range("big.npz", 10, None),
@@ -425,8 +425,8 @@ fn a_repeated_queue_copies_in_pieces() {
         range("x.npz", 1, Some(5)),
     ];
     let mut calls = Vec::new();
-    let mut note = |Call { op, ended, .. }: Call| {
-        let Ended::Well { bytes } = ended else { return calls.push((op, None)) };
+    let mut note = |Call { op, outcome, .. }: Call| {
+        let CallOutcome::Done { bytes } = outcome else { return calls.push((op, None)) };
         calls.push((op, Some(bytes)));
     };
     assert_eq!(

@@ -1,22 +1,22 @@
-//! A store in front of another: one place that says what is passed on, for all who count, slow down,
-//! fail or look on.
+//! Stores that wrap another one, to count, throttle, fail or observe its calls.
 
 use std::ops::ControlFlow;
 
 use crate::{
-    Capabilities, Durability, Entry, Kind, Layer, Object, Op, ReadQueue, Store, StoreError, Upload,
+    Capabilities, Durability, EntryKind, FolderEntry, Object, Op, ReadQueue, Store, StoreError,
+    TraceSites, Upload,
 };
 
-/// Wraps a store. Every call goes through [`Wrapper::around`] to the inner one; what a wrapper does
-/// not say otherwise is passed on as it is.
+/// A store that wraps another one. Every call goes through [`Wrapper::around`] to the inner store;
+/// methods that are not overridden pass everything on unchanged.
 pub trait Wrapper: Send + Sync {
-    /// The store behind it.
+    /// The type of the wrapped store.
     type Inner: Store + ?Sized;
 
-    /// The store behind it.
+    /// The wrapped store.
     fn inner(&self) -> &Self::Inner;
 
-    /// Makes a call that concerns `key`, or does not.
+    /// Makes a call about `key`, or fails instead.
     fn around<T>(
         &self,
         _op: Op,
@@ -36,7 +36,7 @@ pub trait Wrapper: Send + Sync {
         inner
     }
 
-    /// What the inner store can do, less what the wrapper cannot pass on.
+    /// The capabilities of the inner store, less those that the wrapper cannot pass on.
     fn offers(&self) -> Capabilities {
         self.inner().capabilities()
     }
@@ -66,7 +66,7 @@ impl<W: Wrapper> Store for W {
     fn list(
         &self,
         folder: &str,
-        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.around(Op::List, folder, || self.inner().list(folder, visit))
     }
@@ -96,7 +96,7 @@ impl<W: Wrapper> Store for W {
         self.around(Op::Remove, folder, || self.inner().remove_stale(folder))
     }
 
-    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
+    fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
         self.around(Op::Stat, key, || self.inner().kind(key))
     }
 
@@ -116,8 +116,8 @@ impl<W: Wrapper> Store for W {
         self.offers()
     }
 
-    fn layer(&self) -> &'static Layer {
-        self.inner().layer()
+    fn trace_sites(&self) -> &'static TraceSites {
+        self.inner().trace_sites()
     }
 
     fn locate(&self, key: &str) -> String {

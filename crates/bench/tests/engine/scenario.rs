@@ -10,7 +10,7 @@ use feedline_bench::{
 use feedline_clock::Clock;
 use feedline_dataset::Listing;
 use feedline_loader::FrameworkCost;
-use feedline_store::{Limit, Limited, Memory, Op, Pace, Store};
+use feedline_store::{Limit, Memory, Op, RateLimiter, Store, Throttled};
 use feedline_workload::{DataLoader, Format, Framework, ReadModel, TimeSpec, Workload};
 
 pub(crate) const S: u64 = 1_000_000_000;
@@ -76,9 +76,9 @@ impl Scenario {
     pub(crate) fn run_limited(self, limit: &str) -> (Outcome, Summary) {
         let clock = Clock::simulated();
         let limit = Limit::parse(limit).unwrap();
-        let pace = Arc::new(Pace::new(limit, clock.clone()));
+        let pace = Arc::new(RateLimiter::new(limit, clock.clone()));
         let store = || -> Arc<dyn Store> {
-            Arc::new(Limited::new(Memory::new(clock.clone()), Arc::clone(&pace)))
+            Arc::new(Throttled::new(Memory::new(clock.clone()), Arc::clone(&pace)))
         };
         let outcome = self.execute(clock.clone(), store(), store());
         let summary = Summary::new(&outcome);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feedline_formats::{Access, Companion, DecodeError, Format, Opened, Scratch, Source};
-use feedline_store::{Failing, Kind, Memory, Op};
+use feedline_store::{EntryKind, FaultInjecting, Memory, Op};
 
 use super::*;
 use crate::manifest::MANIFEST_NAME;
@@ -202,7 +202,7 @@ fn a_generation_that_was_cut_short_goes_on() {
     // The first write is that of the short manifest; the last, of the long one, is not reached.
     for nth in 2..=5 {
         let store = Memory::new(Clock::real());
-        let full = Failing::new(store.clone(), Op::Write, nth, ENOSPC);
+        let full = FaultInjecting::new(store.clone(), Op::Write, nth, ENOSPC);
         Set::new().make(&full).unwrap_err();
         assert!(!is_complete(&store));
         let there = NAMES.iter().filter(|name| store.exists(name).unwrap()).count() as u64;
@@ -230,7 +230,7 @@ fn an_old_set_that_was_partly_replaced_is_not_mixed_with_the_new_one() {
         let mut replaced = 0;
         // Twice, since the second generation must remember what the first one saw.
         for _ in 0..2 {
-            let full = Failing::new(store.clone(), Op::Write, nth, ENOSPC);
+            let full = FaultInjecting::new(store.clone(), Op::Write, nth, ENOSPC);
             if let Ok(made) = Set::new().make(&full) {
                 assert_eq!(made.kept_files, replaced);
             }
@@ -282,7 +282,7 @@ fn what_goes_with_a_file_is_there_before_it() {
     }
     all.sort();
     assert_eq!(entries(&store), all);
-    assert_eq!(store.kind("index/train").unwrap(), Some(Kind::Folder));
+    assert_eq!(store.kind("index/train").unwrap(), Some(EntryKind::Folder));
     assert_eq!(&*store.get("index/valid/img_0_of_1.npy.idx").unwrap(), b"3.idx");
 }
 
@@ -323,7 +323,7 @@ fn only_what_is_missing_needs_room() {
         fn list(
             &self,
             folder: &str,
-            visit: &mut dyn FnMut(feedline_store::Entry<'_>) -> ControlFlow<()>,
+            visit: &mut dyn FnMut(feedline_store::FolderEntry<'_>) -> ControlFlow<()>,
         ) -> Result<(), StoreError> {
             self.0.list(folder, visit)
         }
@@ -333,7 +333,7 @@ fn only_what_is_missing_needs_room() {
         fn remove(&self, key: &str) -> Result<(), StoreError> {
             self.0.remove(key)
         }
-        fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
+        fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
             self.0.kind(key)
         }
         fn locate(&self, key: &str) -> String {

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::process::Stdio;
 
-use feedline_store::{Kind, Remote, RemoteOptions, Store as _};
+use feedline_store::{EntryKind, Remote, RemoteOptions, Store as _};
 
 use crate::bed::{Bed, Ran, Running};
 use crate::object_stores::Server;
@@ -36,8 +36,8 @@ fn objects(server: &Server) -> Vec<String> {
     let (mut folders, mut objects) = (vec![String::new()], Vec::new());
     while let Some(folder) = folders.pop() {
         let front = if folder.is_empty() { folder.clone() } else { format!("{folder}/") };
-        let mut visit = |entry: feedline_store::Entry<'_>| {
-            let list = if entry.kind == Kind::Folder { &mut folders } else { &mut objects };
+        let mut visit = |entry: feedline_store::FolderEntry<'_>| {
+            let list = if entry.kind == EntryKind::Folder { &mut folders } else { &mut objects };
             list.push(format!("{front}{}", entry.name));
             ControlFlow::Continue(())
         };

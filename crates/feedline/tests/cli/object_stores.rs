@@ -267,7 +267,7 @@ fn what_is_wrong_with_a_place_is_said_in_words() {
         here,
         right,
         &["--data", "s3://"],
-        "error: \"s3://\" names no remote store: expected a bucket after ://",
+        "error: \"s3://\" is not the URL of a remote store: expected a bucket after ://",
     );
     check(
         here,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, EpochOrder, SampleSpace, Shuffle};
 use feedline_loader::{Deal, TorchConfig, TorchLoader};
-use feedline_store::{Entry, Kind, Object, Store, StoreError, Upload};
+use feedline_store::{EntryKind, FolderEntry, Object, Store, StoreError, Upload};
 
 use crate::bed::{npy_files, record_files, share};
 
@@ -36,7 +36,7 @@ impl Store for Noting {
     fn list(
         &self,
         folder: &str,
-        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.inner.list(folder, visit)
     }
@@ -49,7 +49,7 @@ impl Store for Noting {
         self.inner.remove(key)
     }
 
-    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
+    fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
         self.inner.kind(key)
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::failure::Failure;
 use super::raw::Tap;
-use crate::tally::{self, Tally};
+use crate::request_count::{self, RequestCount};
 
 tokio::task_local! {
     static CURRENT: Arc<Attempts>;
@@ -29,7 +29,7 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Those of an operation that reads the bytes of an object with a [`Source`](super::raw::Source).
+    /// Those of an operation that reads the bytes of an object with a [`BodyReader`](super::raw::BodyReader).
     pub(crate) fn tapped() -> Arc<Attempts> {
         Arc::new(Attempts { tap: Some(Tap::default()), ..Attempts::default() })
     }
@@ -75,7 +75,7 @@ impl Attempts {
     pub(crate) fn charge(&self) {
         let requests = self.requests.swap(0, Ordering::Relaxed);
         let retries = self.retries.swap(0, Ordering::Relaxed);
-        tally::add(Tally { requests, retries });
+        request_count::add(RequestCount { requests, retries });
     }
 
     fn last(&self) -> std::sync::MutexGuard<'_, Option<Failure>> {
@@ -89,9 +89,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_retry_is_an_attempt_behind_one_that_may_pass() {
+    fn a_retry_is_an_attempt_after_one_that_may_pass() {
         let attempts = Attempts::default();
-        let before = tally::total();
+        let before = request_count::total();
         for status in [503, 404, 500, 500] {
             attempts.begin();
             attempts.fail(Failure::of_answer(Refusal { status, ..Refusal::default() }));
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(attempts.failure(), None);
         attempts.charge();
         attempts.charge();
-        // Behind the 503 and behind each 500; what follows a 404 is another question.
-        assert_eq!(tally::total() - before, Tally { requests: 5, retries: 3 });
+        // After the 503 and after each 500; what follows a 404 is another question.
+        assert_eq!(request_count::total() - before, RequestCount { requests: 5, retries: 3 });
     }
 }

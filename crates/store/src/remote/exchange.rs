@@ -286,7 +286,7 @@ mod tests {
 
     use super::super::http::request;
     use super::super::pool::Timeouts;
-    use super::super::wire::{Dialer, Origin};
+    use super::super::socket::{Dialer, Origin};
     use super::*;
 
     /// A server that answers one request behind its head, and keeps the connection until it is told.

@@ -26,8 +26,8 @@ use super::message::{Framing, Head};
 use super::pool::{Connection, Pool, Timeouts};
 use super::raw::{self, Passed, RawBody};
 use super::signature::Signer;
+use super::socket::{Dialer, Origin};
 use super::uri_keys::UriKeys;
-use super::wire::{Dialer, Origin};
 
 /// Largest answer that is read whole: pages of listings are below 2 MiB.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -266,8 +266,8 @@ pub(crate) fn request(method: Method, uri: &str) -> HttpRequest {
 
 #[cfg(test)]
 mod tests {
-    use crate::RemoteFault;
     use super::*;
+    use crate::RemoteFault;
 
     #[test]
     fn only_objects_are_streamed() {
@@ -317,9 +317,9 @@ mod tests {
         assert_eq!(error.kind(), object_store::client::HttpErrorKind::Unknown);
         let failure = Failure { fault: RemoteFault::NoCredentials, message: "nobody knows".into() };
         assert_eq!(attempts.failure(), Some(failure));
-        let before = crate::tally::total();
+        let before = crate::request_count::total();
         attempts.charge();
-        assert_eq!((crate::tally::total() - before).requests, 0);
+        assert_eq!((crate::request_count::total() - before).requests, 0);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::attempts::Attempts;
 use super::service::{Client, Recipe};
 use crate::StoreError;
 
-/// Idle lanes kept; more readers than that at once make theirs anew.
+/// Idle lanes kept; more readers than that at once make their own each time.
 const LANES_MAX: usize = 512;
 
 /// A client and what drives it.
@@ -32,7 +32,7 @@ impl Lane {
     }
 }
 
-/// Lanes that nobody uses at the moment, and how to make more.
+/// Idle lanes, and how to make more.
 pub(crate) struct Lanes {
     recipe: Recipe,
     idle: Mutex<Vec<Lane>>,

@@ -15,7 +15,7 @@ use object_store::{ListResult, Result};
 use super::attempts::Attempts;
 use super::lane::Lane;
 use super::service::Client;
-use crate::{Entry, Kind};
+use crate::{EntryKind, FolderEntry};
 
 /// Folders that were made and may be empty, by their clean keys.
 #[derive(Debug, Default)]
@@ -78,26 +78,28 @@ pub(crate) fn visit_folder(
     attempts: &Arc<Attempts>,
     full: &str,
     shown: &BTreeSet<String>,
-    visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+    visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
 ) -> Result<bool> {
     let prefix = below(full);
     let mut token = None;
     let mut any = false;
     loop {
         let (page, next) = lane.run(attempts, page(&lane.client, full, &prefix, token))?;
-        let folders = page.common_prefixes.iter().map(|path| (path.as_ref(), Kind::Folder, None));
+        let folders =
+            page.common_prefixes.iter().map(|path| (path.as_ref(), EntryKind::Folder, None));
         let files = page.objects.iter();
-        let files = files.map(|object| (object.location.as_ref(), Kind::File, Some(object.size)));
+        let files =
+            files.map(|object| (object.location.as_ref(), EntryKind::File, Some(object.size)));
         for (key, kind, size_bytes) in folders.chain(files) {
             any = true;
             // An object called like the folder itself, with a slash, stands for the empty folder.
             let Some(name) = key.strip_prefix(&prefix).filter(|name| !name.is_empty()) else {
                 continue;
             };
-            if kind == Kind::Folder && shown.contains(name) {
+            if kind == EntryKind::Folder && shown.contains(name) {
                 continue;
             }
-            if visit(Entry { name, kind, size_bytes }).is_break() {
+            if visit(FolderEntry { name, kind, size_bytes }).is_break() {
                 return Ok(true);
             }
         }

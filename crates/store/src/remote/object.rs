@@ -10,7 +10,7 @@ use object_store::{GetOptions, GetRange, GetResult, ObjectStoreExt};
 use super::attempts::Attempts;
 use super::failure;
 use super::lane::{Lane, Lanes, Lease};
-use super::raw::Source;
+use super::raw::BodyReader;
 use crate::{Object, Op, RemoteFault, StoreError};
 
 /// How much the request that opens an object brings along, so that it needs no other for its size.
@@ -42,7 +42,7 @@ pub(crate) struct RemoteObject {
 /// An answer under way.
 struct Flow {
     /// Before the lane, whose runtime its connection belongs to.
-    source: Source,
+    source: BodyReader,
     lane: Lease,
     attempts: Arc<Attempts>,
     /// Where in the object the first of `held` begins, or what comes next.
@@ -65,13 +65,13 @@ impl Target {
             let found = lane.client.objects.get_opts(&self.path, options).await?;
             let (size, etag) = identity(&found);
             let mut head = vec![0; size.min(HEAD_BYTES) as usize];
-            let count = Source::new(found, Arc::clone(&attempts)).fill(&mut head).await?;
+            let count = BodyReader::new(found, Arc::clone(&attempts)).fill(&mut head).await?;
             head.truncate(count);
             Ok((size, etag, Bytes::from(head)))
         });
         let (size, etag, head) = match opened {
             Ok(opened) => opened,
-            Err(_) if is_behind_the_end(&attempts) => (0, None, Bytes::new()),
+            Err(_) if is_past_the_end(&attempts) => (0, None, Bytes::new()),
             Err(error) => return Err(self.error(Op::Open, &attempts, &error)),
         };
         if head.len() as u64 != size.min(HEAD_BYTES) {
@@ -86,7 +86,7 @@ impl Target {
         let found = lane.run(&attempts, lane.client.objects.get(&self.path));
         let found = found.map_err(|error| self.error(Op::Open, &attempts, &error))?;
         let (size, etag) = identity(&found);
-        let source = Source::new(found, Arc::clone(&attempts));
+        let source = BodyReader::new(found, Arc::clone(&attempts));
         let flow = (size > 0).then(|| Flow {
             source,
             lane,
@@ -111,7 +111,7 @@ pub(crate) fn identity(found: &GetResult) -> (u64, Option<String>) {
 }
 
 /// Whether the server said that no byte of the range is there.
-pub(crate) fn is_behind_the_end(attempts: &Attempts) -> bool {
+pub(crate) fn is_past_the_end(attempts: &Attempts) -> bool {
     attempts.failure().is_some_and(|failure| failure.fault == RemoteFault::Status(416))
 }
 
@@ -161,7 +161,7 @@ impl RemoteObject {
         let options = GetOptions { range, if_match: self.etag.clone(), ..GetOptions::default() };
         let read = lane.run(&attempts, async {
             let found = lane.client.objects.get_opts(&self.target.path, options).await?;
-            Source::new(found, Arc::clone(&attempts)).fill(buf).await
+            BodyReader::new(found, Arc::clone(&attempts)).fill(buf).await
         });
         let done = read.map_err(|error| self.target.error(Op::Read, &attempts, &error))?;
         match done == buf.len() {

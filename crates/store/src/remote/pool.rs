@@ -1,6 +1,6 @@
 //! Connections of one lane, used again as long as their server keeps them open.
 //!
-//! Nobody watches the connections of a lane that is not in use, so a server that closes one is not
+//! The connections of an idle lane are not watched, so a server that closes one is not
 //! noticed at once. Before it is used again the socket itself is asked, which costs one system call;
 //! otherwise the next request would go wrong and count as one that had to be repeated.
 
@@ -14,7 +14,7 @@ use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
 use super::broken::{Broken, Stall};
-use super::wire::{Dialer, Origin, Wire};
+use super::socket::{Dialer, Origin, Socket};
 
 /// Idle connections kept; a queue has that many requests under way at most before it makes new ones.
 const IDLE_MAX: usize = 256;
@@ -24,8 +24,8 @@ const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// A connection, with what serves one request after the other.
 pub(crate) struct Connection {
-    pub(crate) wire: Wire,
-    /// What was read and nobody has taken.
+    pub(crate) wire: Socket,
+    /// Bytes read but not taken yet.
     pub(crate) read: BytesMut,
     stall: Stall,
     origin: Origin,
@@ -100,7 +100,7 @@ impl Pool {
 }
 
 impl Connection {
-    /// Whether nothing came since the last answer: neither the end nor bytes nobody asked for.
+    /// Whether nothing came since the last answer: neither its end nor unexpected bytes.
     fn is_open(&self) -> bool {
         self.wire.is_silent() && self.idle_since.elapsed() < IDLE_TIME_MAX
     }

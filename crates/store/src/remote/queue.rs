@@ -15,15 +15,15 @@ use futures_util::stream::FuturesUnordered;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange};
 
+use super::Inner;
 use super::attempts::Attempts;
 use super::failure;
 use super::lane::Lease;
-use super::object::{identity, is_behind_the_end};
-use super::raw::Source;
-use super::Inner;
-use crate::piece::{Pieces, Portions};
+use super::object::{identity, is_past_the_end};
+use super::raw::BodyReader;
+use crate::pieces::{Pieces, Portions};
 use crate::queue::{Delivery, Destination};
-use crate::{Call, Ended, ObjectRange, Op, ReadQueue, RemoteFault, StoreError};
+use crate::{Call, CallOutcome, ObjectRange, Op, ReadQueue, RemoteFault, StoreError};
 
 /// A queue over the objects of a store.
 pub(crate) struct RemoteQueue {
@@ -77,7 +77,7 @@ enum Event<'b> {
 struct Answer {
     size: u64,
     etag: Option<String>,
-    body: Source,
+    body: BodyReader,
 }
 
 /// What of a range was not requested yet.
@@ -202,8 +202,9 @@ impl<'a, 'b> Course<'a, '_, 'b> {
             return Ok(Arc::clone(target));
         }
         let found = self.queue.inner.target(key);
-        let ended = if found.is_ok() { Ended::Well { bytes: 0 } } else { Ended::Badly };
-        (self.seen)(Call { ended, ..Call::new(Op::Open, range) });
+        let outcome =
+            if found.is_ok() { CallOutcome::Done { bytes: 0 } } else { CallOutcome::Failed };
+        (self.seen)(Call { outcome, ..Call::new(Op::Open, range) });
         let super::object::Target { path, name, .. } = found?;
         let target = Arc::new(Target { path, name, etag: None, range });
         self.last = Some((key, Arc::clone(&target)));
@@ -224,7 +225,7 @@ impl<'a, 'b> Course<'a, '_, 'b> {
                 GetOptions { range, if_match: target.etag.clone(), ..GetOptions::default() };
             let answer = objects.get_opts(&target.path, options).await.map(|found| {
                 let (size, etag) = identity(&found);
-                Answer { size, etag, body: Source::new(found, Arc::clone(&read.attempts)) }
+                Answer { size, etag, body: BodyReader::new(found, Arc::clone(&read.attempts)) }
             });
             Event::Answered(read, answer)
         };
@@ -239,10 +240,10 @@ impl<'a, 'b> Course<'a, '_, 'b> {
     ) -> Result<(), StoreError> {
         let answer = match answer {
             Ok(answer) => answer,
-            Err(_) if is_behind_the_end(&read.attempts) => {
+            Err(_) if is_past_the_end(&read.attempts) => {
                 if matches!(read.request.to, To::OpenEnded(_)) {
                     read.attempts.charge();
-                    self.show(&read, Op::Stat, Ended::Well { bytes: 0 });
+                    self.show(&read, Op::Stat, CallOutcome::Done { bytes: 0 });
                     return Ok(());
                 }
                 return self.ended(read, Ok(0));
@@ -253,7 +254,7 @@ impl<'a, 'b> Course<'a, '_, 'b> {
         let memory = match std::mem::replace(&mut read.request.to, To::Known(None)) {
             To::Known(memory) => memory,
             To::OpenEnded(memory) => {
-                self.show(&read, Op::Stat, Ended::Well { bytes: 0 });
+                self.show(&read, Op::Stat, CallOutcome::Done { bytes: 0 });
                 match self.cut(&mut read.request, size, etag, memory) {
                     Ok(memory) => memory,
                     Err(error) => return self.delivery.settle(read.request.range, Err(error)),
@@ -300,11 +301,11 @@ impl<'a, 'b> Course<'a, '_, 'b> {
     ) -> Result<(), StoreError> {
         read.attempts.charge();
         let Request { target, range, offset, len, .. } = &read.request;
-        let ended = match &count {
-            Ok(count) if count == len => Ended::Well { bytes: *count },
-            _ => Ended::Badly,
+        let outcome = match &count {
+            Ok(count) if count == len => CallOutcome::Done { bytes: *count },
+            _ => CallOutcome::Failed,
         };
-        self.show(&read, Op::Read, ended);
+        self.show(&read, Op::Read, outcome);
         let result = match count {
             Ok(count) if count == *len => Ok(count),
             Ok(count) => Err(short(target, *offset, *len, count)),
@@ -318,11 +319,11 @@ impl<'a, 'b> Course<'a, '_, 'b> {
         self.delivery.settle(*range, result)
     }
 
-    fn show(&mut self, read: &Read<'b>, op: Op, ended: Ended) {
+    fn show(&mut self, read: &Read<'b>, op: Op, outcome: CallOutcome) {
         let duration_ns = self.queue.clock.now().saturating_sub(read.began_ns);
         let Request { target, offset, len, .. } = &read.request;
         let (offset, asked) = if op == Op::Read { (*offset, *len) } else { (0, 0) };
-        (self.seen)(Call { offset, asked, duration_ns, ended, ..Call::new(op, target.range) });
+        (self.seen)(Call { offset, asked, duration_ns, outcome, ..Call::new(op, target.range) });
     }
 }
 

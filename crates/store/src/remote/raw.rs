@@ -8,7 +8,7 @@
 //! It is `object_store` nevertheless that resumes an answer that breaks off, with all its bounds and
 //! comparisons. For that the reader enters in the tap how far it came and what went wrong, and asks the
 //! stream, which is told so many zeros and then the error. The reader skips the zeros. What comes
-//! behind them is an empty chunk, and a new connection in the tap, or an answer of another kind whose
+//! after them is an empty chunk, and a new connection in the tap, or an answer of another kind whose
 //! bytes come through the stream itself.
 
 use std::io;
@@ -115,7 +115,7 @@ pub(crate) fn is_exact(range: Option<&HeaderValue>, status: StatusCode, head: &H
 }
 
 impl RawBody {
-    /// The body behind a head, `len` bytes long.
+    /// The body after a head, `len` bytes long.
     pub(crate) fn new(head: &Head, len: u64, connection: Connection, pool: Arc<Pool>) -> RawBody {
         let keeps_open = head.keeps_open;
         let mut body = RawBody { left: len, lease: Some((connection, pool)), keeps_open };
@@ -159,7 +159,7 @@ impl RawBody {
 }
 
 /// The bytes of an answer, in whichever way they come.
-pub(crate) struct Source {
+pub(crate) struct BodyReader {
     stream: BoxStream<'static, object_store::Result<Bytes>>,
     attempts: Arc<Attempts>,
     body: Option<RawBody>,
@@ -167,16 +167,16 @@ pub(crate) struct Source {
     passed: u64,
     /// How much of what the stream gives has been read already.
     skip: u64,
-    /// What the stream gave and nobody took.
+    /// Bytes of the stream that were not taken yet.
     rest: Bytes,
 }
 
-impl Source {
+impl BodyReader {
     /// An answer that was asked for under `attempts`.
-    pub(crate) fn new(found: object_store::GetResult, attempts: Arc<Attempts>) -> Source {
+    pub(crate) fn new(found: object_store::GetResult, attempts: Arc<Attempts>) -> BodyReader {
         let stream = found.into_stream();
         let mut source =
-            Source { stream, attempts, body: None, passed: 0, skip: 0, rest: Bytes::new() };
+            BodyReader { stream, attempts, body: None, passed: 0, skip: 0, rest: Bytes::new() };
         source.look();
         source
     }

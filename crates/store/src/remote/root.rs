@@ -4,7 +4,7 @@ use feedline_location::{Location, Scheme};
 use object_store::path::Path;
 use url::Url;
 
-use crate::{Layer, StoreError};
+use crate::{StoreError, TraceSites};
 
 /// Whose protocol is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +16,10 @@ pub(crate) enum Service {
     Http,
 }
 
-static S3_LAYER: Layer = Layer::of_objects("S3");
-static GOOGLE_LAYER: Layer = Layer::of_objects("GCS");
-static AZURE_LAYER: Layer = Layer::of_objects("AZURE");
-static HTTP_LAYER: Layer = Layer::of_objects("HTTP");
+static S3_SITES: TraceSites = TraceSites::of_objects("S3");
+static GOOGLE_SITES: TraceSites = TraceSites::of_objects("GCS");
+static AZURE_SITES: TraceSites = TraceSites::of_objects("AZURE");
+static HTTP_SITES: TraceSites = TraceSites::of_objects("HTTP");
 
 /// The protocol of every scheme that has one.
 const SERVICES: [(&Scheme, Service); 4] = [
@@ -37,12 +37,12 @@ impl Service {
     }
 
     /// What its calls are called in a trace.
-    pub(crate) fn layer(self) -> &'static Layer {
+    pub(crate) fn trace_sites(self) -> &'static TraceSites {
         match self {
-            Service::S3 => &S3_LAYER,
-            Service::Google => &GOOGLE_LAYER,
-            Service::Azure => &AZURE_LAYER,
-            Service::Http => &HTTP_LAYER,
+            Service::S3 => &S3_SITES,
+            Service::Google => &GOOGLE_SITES,
+            Service::Azure => &AZURE_SITES,
+            Service::Http => &HTTP_SITES,
         }
     }
 
@@ -205,7 +205,7 @@ mod tests {
             ),
         ] {
             let error = Root::parse(text).unwrap_err();
-            let expected = format!("{shown:?} names no remote store: {reason}");
+            let expected = format!("{shown:?} is not the URL of a remote store: {reason}");
             assert_eq!(error.to_string(), expected);
         }
     }

@@ -23,8 +23,8 @@ use super::pool::Timeouts;
 use super::profile::{self, Profile};
 use super::root::{Root, Service};
 use super::signature::Signer;
+use super::socket::Dialer;
 use super::uri_keys::UriKeys;
-use super::wire::Dialer;
 use crate::{Op, RemoteOptions, StoreError};
 
 /// Smallest part S3 takes, except for the last one.
@@ -49,10 +49,10 @@ pub(crate) struct Client {
 pub(crate) struct Recipe {
     root: String,
     connector: Connector,
-    builder: Kind,
+    builder: ServiceBuilder,
 }
 
-enum Kind {
+enum ServiceBuilder {
     S3(AmazonS3Builder),
     Google(GoogleCloudStorageBuilder),
     Azure(MicrosoftAzureBuilder),
@@ -90,16 +90,16 @@ impl Recipe {
         let connector = self.connector.clone();
         let refused = |error| unusable(&self.root, &error);
         Ok(match &self.builder {
-            Kind::S3(builder) => {
+            ServiceBuilder::S3(builder) => {
                 whole(builder.clone().with_http_connector(connector).build().map_err(refused)?)
             }
-            Kind::Google(builder) => {
+            ServiceBuilder::Google(builder) => {
                 whole(builder.clone().with_http_connector(connector).build().map_err(refused)?)
             }
-            Kind::Azure(builder) => {
+            ServiceBuilder::Azure(builder) => {
                 whole(builder.clone().with_http_connector(connector).build().map_err(refused)?)
             }
-            Kind::Http(builder) => {
+            ServiceBuilder::Http(builder) => {
                 let store = builder.clone().with_http_connector(connector).build();
                 Client { objects: Arc::new(store.map_err(refused)?), pages: None, parts: None }
             }
@@ -204,7 +204,7 @@ impl Setup<'_> {
         }
     }
 
-    fn s3(mut self) -> Result<(Connector, Kind), StoreError> {
+    fn s3(mut self) -> Result<(Connector, ServiceBuilder), StoreError> {
         let options = self.options;
         let mut builder = AmazonS3Builder::from_env()
             .with_bucket_name(&self.root.bucket)
@@ -264,7 +264,7 @@ impl Setup<'_> {
         region: &str,
         path_style: bool,
         is_static: bool,
-    ) -> Result<(Connector, Kind), StoreError> {
+    ) -> Result<(Connector, ServiceBuilder), StoreError> {
         let is_set = |key| builder.get_config_value(&key).is_some_and(|value| means_yes(&value));
         let unsigned = self.options.unsigned || is_set(AmazonS3ConfigKey::SkipSignature);
         let has_sessions = is_set(AmazonS3ConfigKey::S3Express);
@@ -287,7 +287,7 @@ impl Setup<'_> {
         if self.options.uri_keys {
             connector.uri_keys = Some(UriKeys::new(&self.root.bucket, path_style));
         }
-        Ok((connector, Kind::S3(builder)))
+        Ok((connector, ServiceBuilder::S3(builder)))
     }
 
     fn profile(&self, has_key: bool) -> Result<Profile, StoreError> {
@@ -299,7 +299,7 @@ impl Setup<'_> {
         }
     }
 
-    fn google(self) -> Result<(Connector, Kind), StoreError> {
+    fn google(self) -> Result<(Connector, ServiceBuilder), StoreError> {
         let mut builder = GoogleCloudStorageBuilder::from_env()
             .with_bucket_name(&self.root.bucket)
             .with_retry(self.retry());
@@ -311,15 +311,15 @@ impl Setup<'_> {
                 .with_client_options(client);
         }
         if self.options.unsigned {
-            return Ok((self.connector, Kind::Google(builder.with_skip_signature(true))));
+            return Ok((self.connector, ServiceBuilder::Google(builder.with_skip_signature(true))));
         }
         let store = builder.clone().with_http_connector(self.connector.clone()).build();
         let store = store.map_err(|error| unusable(&self.root.text, &error))?;
         let shared = Shared::new(Arc::clone(store.credentials()), self.home.clone());
-        Ok((self.connector, Kind::Google(builder.with_credentials(shared))))
+        Ok((self.connector, ServiceBuilder::Google(builder.with_credentials(shared))))
     }
 
-    fn azure(self) -> Result<(Connector, Kind), StoreError> {
+    fn azure(self) -> Result<(Connector, ServiceBuilder), StoreError> {
         let mut builder = MicrosoftAzureBuilder::from_env()
             .with_url(&self.root.text)
             .with_retry(self.retry())
@@ -343,12 +343,12 @@ impl Setup<'_> {
         }
         self.check_azure(&builder)?;
         if self.options.unsigned {
-            return Ok((self.connector, Kind::Azure(builder.with_skip_signature(true))));
+            return Ok((self.connector, ServiceBuilder::Azure(builder.with_skip_signature(true))));
         }
         let store = builder.clone().with_http_connector(self.connector.clone()).build();
         let store = store.map_err(|error| unusable(&self.root.text, &error))?;
         let shared = Shared::new(Arc::clone(store.credentials()), self.home.clone());
-        Ok((self.connector, Kind::Azure(builder.with_credentials(shared))))
+        Ok((self.connector, ServiceBuilder::Azure(builder.with_credentials(shared))))
     }
 
     /// What the builder would refuse without saying where it looked, or with a part of the key.
@@ -367,13 +367,13 @@ impl Setup<'_> {
         }
     }
 
-    fn http(self) -> (Connector, Kind) {
+    fn http(self) -> (Connector, ServiceBuilder) {
         let client = ClientOptions::new().with_allow_http(true);
         let builder = HttpBuilder::new()
             .with_url(&self.root.origin)
             .with_client_options(client)
             .with_retry(self.retry());
-        (self.connector, Kind::Http(builder))
+        (self.connector, ServiceBuilder::Http(builder))
     }
 }
 

@@ -30,7 +30,7 @@ impl UriKeys {
     fn rewritten(&self, uri: &Uri) -> Result<Uri, http::Error> {
         let path = uri.path();
         let at = if self.path_style {
-            // Behind `/bucket`; an endpoint may have a path of its own before it.
+            // After `/bucket`; an endpoint may have a path of its own before it.
             let needle = format!("/{}/", self.bucket);
             path.find(&needle).map(|at| at + needle.len())
         } else {

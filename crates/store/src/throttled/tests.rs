@@ -8,8 +8,8 @@ use feedline_clock::Clock;
 use super::*;
 use crate::{Latency, Limit, Memory, Metered, Mode, Op, Posix, conformance};
 
-fn pace(limit: &str, clock: &Clock) -> Arc<Pace> {
-    Arc::new(Pace::new(Limit::parse(limit).unwrap(), clock.clone()))
+fn limiter(limit: &str, clock: &Clock) -> Arc<RateLimiter> {
+    Arc::new(RateLimiter::new(Limit::parse(limit).unwrap(), clock.clone()))
 }
 
 /// A store with one object of 10 000 bytes that answers at once.
@@ -27,7 +27,7 @@ fn read(store: &dyn Store, bytes: usize) {
 #[track_caller]
 fn check(limit: &str, call: impl FnOnce(&dyn Store), expected_ns: u64) {
     let clock = Clock::simulated();
-    let store = Limited::new(memory(&clock), pace(limit, &clock));
+    let store = Throttled::new(memory(&clock), limiter(limit, &clock));
     call(&store);
     assert_eq!(clock.now(), expected_ns, "{limit}");
 }
@@ -49,7 +49,7 @@ fn every_part_of_a_limit_takes_its_time() {
 #[test]
 fn every_operation_is_held_to_it() {
     let limit = "1GB/s,1Miops,3us";
-    let mut go_on = |_: crate::Entry<'_>| std::ops::ControlFlow::Continue(());
+    let mut go_on = |_: crate::FolderEntry<'_>| std::ops::ControlFlow::Continue(());
     check(limit, |store| drop(store.open("it").unwrap()), 4_000);
     check(limit, |store| drop(store.open("none").map(drop).unwrap_err()), 4_000);
     check(limit, |store| assert_eq!(store.open("it").unwrap().len().unwrap(), 10_000), 8_000);
@@ -82,7 +82,7 @@ fn the_time_of_the_store_counts_toward_the_rates_and_not_the_latency() {
             Op::Read => store_ns,
             _ => 0,
         });
-        let store = Limited::new(memory, pace(limit, &clock));
+        let store = Throttled::new(memory, limiter(limit, &clock));
         let mut object = store.open("it").unwrap();
         let opened_ns = clock.now();
         object.read_exact_at(0, &mut [0; 5_000]).unwrap();
@@ -99,7 +99,7 @@ fn the_time_of_the_store_counts_toward_the_rates_and_not_the_latency() {
 /// When each of four threads has made its call, in the order of time.
 fn ends(limit: &str, call: impl Fn(&dyn Store, usize) + Sync) -> Vec<u64> {
     let clock = Clock::simulated();
-    let store = Limited::new(memory(&clock), pace(limit, &clock));
+    let store = Throttled::new(memory(&clock), limiter(limit, &clock));
     let ended = std::sync::Mutex::new(Vec::new());
     clock.scope(|scope| {
         for thread in 0..4 {
@@ -139,8 +139,8 @@ fn reads_and_writes_share_the_bandwidth() {
 #[test]
 fn stores_of_one_pace_share_its_rates() {
     let clock = Clock::simulated();
-    let pace = pace("1GB/s", &clock);
-    let stores = [0, 1].map(|_| Limited::new(memory(&clock), Arc::clone(&pace)));
+    let limiter = limiter("1GB/s", &clock);
+    let stores = [0, 1].map(|_| Throttled::new(memory(&clock), Arc::clone(&limiter)));
     clock.scope(|scope| {
         for store in &stores {
             scope.spawn("reader".to_owned(), || read(store, 3_000)).unwrap();
@@ -153,8 +153,8 @@ fn stores_of_one_pace_share_its_rates() {
 fn a_share_has_that_part_of_the_rates_and_all_of_the_latency() {
     let clock = Clock::simulated();
     let [one, four] = [1, 4].map(|number| NonZeroU32::new(number).unwrap());
-    let pace = Pace::new(Limit::parse("1GB/s,1Miops,3us").unwrap(), clock.clone());
-    let store = Limited::new(memory(&clock), Arc::new(pace.with_share(one, four)));
+    let limiter = RateLimiter::new(Limit::parse("1GB/s,1Miops,3us").unwrap(), clock.clone());
+    let store = Throttled::new(memory(&clock), Arc::new(limiter.with_share(one, four)));
     read(&store, 5_000);
     assert_eq!(clock.now(), (3_000 + 4_000) + (3_000 + 20_000));
 }
@@ -164,8 +164,10 @@ fn latencies_are_drawn_by_the_number_of_the_call() {
     let clock = Clock::simulated();
     let limit = Limit::parse("0.2ms@p50+5ms@p99").unwrap();
     let latency: Latency = limit.latency.unwrap();
-    let store =
-        Limited::new(memory(&clock), Arc::new(Pace::new(limit, clock.clone()).with_seed(7)));
+    let store = Throttled::new(
+        memory(&clock),
+        Arc::new(RateLimiter::new(limit, clock.clone()).with_seed(7)),
+    );
     for _ in 0..10 {
         drop(store.open("it").unwrap());
     }
@@ -178,8 +180,10 @@ fn a_long_latency_is_in_nobodys_way() {
     let clock = Clock::simulated();
     let limit = Limit::parse("1GB/s,0us-100us").unwrap();
     let mut drawn = [0, 1, 2, 3].map(|number| limit.latency.unwrap().draw(1, number));
-    let store =
-        Limited::new(memory(&clock), Arc::new(Pace::new(limit, clock.clone()).with_seed(1)));
+    let store = Throttled::new(
+        memory(&clock),
+        Arc::new(RateLimiter::new(limit, clock.clone()).with_seed(1)),
+    );
     let (mut first, mut second) = (store.open("it").unwrap(), store.open("it").unwrap());
     assert_eq!(clock.now(), drawn[0] + drawn[1]);
     let began_ns = clock.now();
@@ -205,8 +209,10 @@ fn who_is_asked_to_stop_is_not_held_up() {
     let clock = Clock::simulated();
     let stop = Arc::new(AtomicBool::new(true));
     let limit = Limit::parse("1B/s,1iops,100s").unwrap();
-    let store =
-        Limited::new(memory(&clock), Arc::new(Pace::new(limit, clock.clone()).with_stop(stop)));
+    let store = Throttled::new(
+        memory(&clock),
+        Arc::new(RateLimiter::new(limit, clock.clone()).with_stop(stop)),
+    );
     read(&store, 10_000);
     assert_eq!(clock.now(), 0);
 }
@@ -215,7 +221,7 @@ fn who_is_asked_to_stop_is_not_held_up() {
 fn limited_stores_conform() {
     let limit = "1TB/s,1Miops,1us";
     let clock = Clock::simulated();
-    conformance::check(&Limited::new(Memory::new(clock.clone()), pace(limit, &clock)));
+    conformance::check(&Throttled::new(Memory::new(clock.clone()), limiter(limit, &clock)));
     let clock = Clock::real();
     for mode in [Mode::Buffered, Mode::Direct] {
         let folder = tempfile::tempdir().unwrap();
@@ -223,7 +229,7 @@ fn limited_stores_conform() {
         let ring = plain.clone().with_ring().unwrap();
         for store in [plain, ring] {
             let has_queue = store.queue(1).unwrap().is_some();
-            let store = Limited::new(store, pace(limit, &clock));
+            let store = Throttled::new(store, limiter(limit, &clock));
             assert_eq!(store.queue(1).unwrap().is_some(), has_queue);
             conformance::check(&Metered::new(store, clock.clone()));
         }

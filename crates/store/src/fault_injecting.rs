@@ -1,4 +1,4 @@
-//! A store that fails on purpose, where a test or a user wants it.
+//! A store that fails on purpose.
 
 use std::sync::Arc;
 
@@ -9,29 +9,28 @@ use crate::{
 
 /// Wraps a store so that some operations fail and all others go through.
 ///
-/// Has no queue, whatever the store has: a queue does not say which of its objects a call was for, and
-/// a fault names its object. Readers that want many reads under way use threads then, and each of
-/// their reads counts.
+/// It never has a queue, so that every read is a counted operation that can fail. Readers that keep
+/// many reads in flight fall back to threads.
 #[derive(Clone)]
-pub struct Failing<S> {
+pub struct FaultInjecting<S> {
     inner: S,
     faults: Arc<Faults>,
 }
 
-impl<S: Store> Failing<S> {
-    /// Lets the `nth` operation of kind `op`, counted from 1, fail with the system error `errno`.
-    pub fn new(inner: S, op: Op, nth: u64, errno: i32) -> Failing<S> {
+impl<S: Store> FaultInjecting<S> {
+    /// Makes the `nth` operation of kind `op`, counted from 1, fail with the system error `errno`.
+    pub fn new(inner: S, op: Op, nth: u64, errno: i32) -> FaultInjecting<S> {
         let spec = FaultSpec { op, when: When::Nth(nth), errno };
-        Failing::sharing(inner, Arc::new(Faults::new(vec![spec])))
+        FaultInjecting::sharing(inner, Arc::new(Faults::new(vec![spec])))
     }
 
-    /// Counts operations toward `faults`, together with all who share them.
-    pub fn sharing(inner: S, faults: Arc<Faults>) -> Failing<S> {
-        Failing { inner, faults }
+    /// Applies `faults`, which count the operations of all stores that share them.
+    pub fn sharing(inner: S, faults: Arc<Faults>) -> FaultInjecting<S> {
+        FaultInjecting { inner, faults }
     }
 }
 
-impl<S: Store> Wrapper for Failing<S> {
+impl<S: Store> Wrapper for FaultInjecting<S> {
     type Inner = S;
 
     fn inner(&self) -> &S {
@@ -50,12 +49,12 @@ impl<S: Store> Wrapper for Failing<S> {
 
     fn object(&self, key: &str, inner: Box<dyn Object>) -> Box<dyn Object> {
         let (faults, path) = (Arc::clone(&self.faults), self.inner.locate(key));
-        Box::new(FailingObject { inner, faults, path })
+        Box::new(FaultInjectingObject { inner, faults, path })
     }
 
     fn upload(&self, key: &str, inner: Box<dyn Upload>) -> Box<dyn Upload> {
         let (faults, path) = (Arc::clone(&self.faults), self.inner.locate(key));
-        Box::new(FailingUpload { inner, faults, path })
+        Box::new(FaultInjectingUpload { inner, faults, path })
     }
 
     fn offers(&self) -> Capabilities {
@@ -67,13 +66,13 @@ impl<S: Store> Wrapper for Failing<S> {
     }
 }
 
-struct FailingObject {
+struct FaultInjectingObject {
     inner: Box<dyn Object>,
     faults: Arc<Faults>,
     path: String,
 }
 
-impl Object for FailingObject {
+impl Object for FaultInjectingObject {
     fn len(&mut self) -> Result<u64, StoreError> {
         self.faults.strike(Op::Stat, || self.path.clone())?;
         self.inner.len()
@@ -98,13 +97,13 @@ impl Object for FailingObject {
     }
 }
 
-struct FailingUpload {
+struct FaultInjectingUpload {
     inner: Box<dyn Upload>,
     faults: Arc<Faults>,
     path: String,
 }
 
-impl Upload for FailingUpload {
+impl Upload for FaultInjectingUpload {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.faults.strike(Op::Write, || self.path.clone())?;
         self.inner.write_at(offset, bytes)

@@ -1,57 +1,57 @@
-//! What a worker has spent on its current batch, visible to other threads while it still works.
+//! The time that a worker has spent on its current batch, visible to other threads meanwhile.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A worker's account of its current batch. One thread writes, any thread looks.
+/// Times a worker's current batch. One thread writes, any thread reads.
 ///
-/// A mutex that is almost never contended: the looker comes once a step, and the time in storage
-/// dwarfs the two lockings around it.
+/// The mutex is almost never contended: readers come once per step, and the time in storage dwarfs
+/// the two lock operations around it.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct BatchTimer {
     account: Mutex<Account>,
 }
 
-/// What a batch has cost up to a moment.
+/// The times of a batch up to a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spent {
-    /// How many batches the worker had begun; 0 before the first.
+pub struct BatchTimes {
+    /// Number of batches the worker has begun; 0 before the first.
     pub batch_no: u64,
-    /// Time in storage, the operation in progress included.
+    /// Time in storage, including the operation in progress.
     pub storage_ns: u64,
-    /// Time that the framework's own work took: interpreter, hand-over, start; likewise.
+    /// Time of the framework's own work (interpreter, hand-over, start), including what is in progress.
     pub framework_ns: u64,
-    /// Time since the batch was begun, both included; stands still once it is ended.
+    /// Time since the batch began, both included; fixed once it has ended.
     pub busy_ns: u64,
 }
 
 #[derive(Debug, Default)]
 struct Account {
-    spent: Spent,
+    spent: BatchTimes,
     began_at: Option<u64>,
-    /// What the worker is inside of, and since when.
+    /// What the worker is doing, and since when.
     inside: Option<(Part, u64)>,
 }
 
-/// What a worker can be inside of.
+/// What a worker can be doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Storage,
     Framework,
 }
 
-impl Progress {
+impl BatchTimer {
     /// The worker begins its next batch.
     pub fn begin_batch(&self, now: u64) {
         let mut account = self.account();
         let batch_no = account.spent.batch_no + 1;
         *account = Account {
-            spent: Spent { batch_no, ..Spent::default() },
+            spent: BatchTimes { batch_no, ..BatchTimes::default() },
             began_at: Some(now),
             inside: None,
         };
     }
 
-    /// The worker calls the store. Outside of a batch this is not accounted for.
+    /// The worker calls the store. Not counted outside of a batch.
     pub fn enter_storage(&self, now: u64) {
         self.account().enter(Part::Storage, now);
     }
@@ -61,18 +61,17 @@ impl Progress {
         self.account().settle(now);
     }
 
-    /// The worker begins what the framework would do besides. Outside of a batch this is not
-    /// accounted for, and it calls no store.
+    /// The worker begins work of the framework, which calls no store. Not counted outside of a batch.
     pub fn enter_framework(&self, now: u64) {
         self.account().enter(Part::Framework, now);
     }
 
-    /// That is done.
+    /// The framework's work is done.
     pub fn leave_framework(&self, now: u64) {
         self.account().settle(now);
     }
 
-    /// The batch is complete. Its account stays until the next one begins.
+    /// The batch is complete. Its times stay until the next one begins.
     pub fn end_batch(&self, now: u64) {
         let mut account = self.account();
         account.settle(now);
@@ -81,8 +80,8 @@ impl Progress {
         }
     }
 
-    /// The account of the current or last batch as of `now`.
-    pub fn snapshot(&self, now: u64) -> Spent {
+    /// The times of the current or last batch as of `now`.
+    pub fn snapshot(&self, now: u64) -> BatchTimes {
         let account = self.account();
         let mut spent = account.spent;
         if let Some((part, entered_at)) = account.inside {
@@ -99,10 +98,10 @@ impl Progress {
     }
 }
 
-impl Spent {
-    /// What was spent since `before`, an earlier account of the same work; its number stays.
-    pub fn since(&self, before: &Spent) -> Spent {
-        Spent {
+impl BatchTimes {
+    /// The times since `before`, an earlier snapshot; keeps the batch number.
+    pub fn since(&self, before: &BatchTimes) -> BatchTimes {
+        BatchTimes {
             batch_no: self.batch_no,
             storage_ns: self.storage_ns.saturating_sub(before.storage_ns),
             framework_ns: self.framework_ns.saturating_sub(before.framework_ns),
@@ -110,8 +109,8 @@ impl Spent {
         }
     }
 
-    /// Adds the times of further work; the number stays.
-    pub fn extend(&mut self, more: &Spent) {
+    /// Adds the times of further work; keeps the batch number.
+    pub fn extend(&mut self, more: &BatchTimes) {
         self.storage_ns += more.storage_ns;
         self.framework_ns += more.framework_ns;
         self.busy_ns += more.busy_ns;
@@ -141,13 +140,13 @@ impl Account {
 mod tests {
     use super::*;
 
-    fn spent(batch_no: u64, storage_ns: u64, busy_ns: u64) -> Spent {
-        Spent { batch_no, storage_ns, busy_ns, framework_ns: 0 }
+    fn spent(batch_no: u64, storage_ns: u64, busy_ns: u64) -> BatchTimes {
+        BatchTimes { batch_no, storage_ns, busy_ns, framework_ns: 0 }
     }
 
     #[test]
     fn an_operation_in_flight_counts_up_to_now() {
-        let progress = Progress::default();
+        let progress = BatchTimer::default();
         assert_eq!(progress.snapshot(50), spent(0, 0, 0));
         progress.begin_batch(100);
         assert_eq!(progress.snapshot(110), spent(1, 0, 10));
@@ -165,21 +164,21 @@ mod tests {
 
     #[test]
     fn the_frameworks_work_is_a_part_of_its_own() {
-        let progress = Progress::default();
+        let progress = BatchTimer::default();
         progress.begin_batch(0);
         progress.enter_storage(10);
         progress.leave_storage(30);
         progress.enter_framework(40);
         let found = progress.snapshot(45);
-        assert_eq!(found, Spent { framework_ns: 5, ..spent(1, 20, 45) });
+        assert_eq!(found, BatchTimes { framework_ns: 5, ..spent(1, 20, 45) });
         progress.leave_framework(70);
         progress.end_batch(75);
-        assert_eq!(progress.snapshot(99), Spent { framework_ns: 30, ..spent(1, 20, 75) });
+        assert_eq!(progress.snapshot(99), BatchTimes { framework_ns: 30, ..spent(1, 20, 75) });
     }
 
     #[test]
     fn storage_outside_of_a_batch_is_nobodys() {
-        let progress = Progress::default();
+        let progress = BatchTimer::default();
         progress.enter_storage(10);
         progress.leave_storage(20);
         assert_eq!(progress.snapshot(30), spent(0, 0, 0));

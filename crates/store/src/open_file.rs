@@ -1,4 +1,4 @@
-//! A file that is open for reading, and the two ways its bytes are asked for.
+//! A file that is open for reading, by plain calls or through io_uring.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Seek, SeekFrom};
@@ -10,16 +10,16 @@ use crate::os;
 use crate::ring::RingPool;
 use crate::{BLOCK_BYTES, Object, Op, Resident, StoreError};
 
-/// A file and the way to its bytes: a call for each read, or a ring.
-pub(crate) struct Source {
+/// An open file and how it is read: one system call per read, or a ring.
+pub(crate) struct OpenFile {
     file: File,
     path: PathBuf,
     rings: Option<Arc<RingPool>>,
 }
 
-impl Source {
-    pub(crate) fn new(file: File, path: PathBuf, rings: Option<Arc<RingPool>>) -> Source {
-        Source { file, path, rings }
+impl OpenFile {
+    pub(crate) fn new(file: File, path: PathBuf, rings: Option<Arc<RingPool>>) -> OpenFile {
+        OpenFile { file, path, rings }
     }
 
     pub(crate) fn len(&self) -> Result<u64, StoreError> {
@@ -30,7 +30,7 @@ impl Source {
         self.file.metadata().map_err(|source| failed(Op::Stat, &self.path, source))
     }
 
-    /// Asks for bytes once; how many came. None come only behind the end.
+    /// Reads once and returns how many bytes came; none only past the end.
     pub(crate) fn read_some(&self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
         loop {
             let read = match &self.rings {
@@ -48,7 +48,7 @@ impl Source {
         file_resident(&self.file, &self.path)
     }
 
-    /// Whether all bytes came.
+    /// Fails if fewer bytes were found than wanted.
     pub(crate) fn check_full(
         &self,
         offset: u64,
@@ -66,7 +66,7 @@ pub(crate) fn file_len(file: &File, path: &Path) -> Result<u64, StoreError> {
     Ok(file.metadata().map_err(|source| failed(Op::Stat, path, source))?.len())
 }
 
-/// How much of an open file is in the page cache, if the system tells.
+/// How much of an open file is in the page cache, if the system can tell.
 pub(crate) fn file_resident(file: &File, path: &Path) -> Result<Option<Resident>, StoreError> {
     let look = || {
         if let Some(cached) = os::cached_bytes(file) {
@@ -93,12 +93,12 @@ pub(crate) fn short(path: &Path, offset: u64, wanted: u64, found: u64) -> StoreE
 
 /// A file open for reading through the page cache.
 pub(crate) struct BufferedFile {
-    source: Source,
+    source: OpenFile,
     preferred_bytes: usize,
 }
 
 impl BufferedFile {
-    pub(crate) fn new(source: Source) -> BufferedFile {
+    pub(crate) fn new(source: OpenFile) -> BufferedFile {
         BufferedFile { source, preferred_bytes: BLOCK_BYTES }
     }
 }

@@ -1,7 +1,7 @@
-//! Storage calls in a trace: which layer they belong to, what they are called, and on which file.
+//! Storage calls in a trace: their category, their names, and the files they are about.
 //!
-//! Only a program that records its own trace reports them. Under the preload library the system calls
-//! below are seen, and these would count them twice.
+//! Only a program that records its own trace reports them. The preload library sees the system calls
+//! below, so these would count twice.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,30 +9,30 @@ use feedline_recorder::{CallFacts, Site, TextKind, UNNAMED, recorder};
 
 use crate::{Durability, Op, StoreError};
 
-/// What a store's calls are called in a trace. Every store brings one, as a `static`.
+/// The names of a store's calls in a trace. Every store has one, as a `static`.
 #[derive(Debug)]
-pub struct Layer {
-    /// One for each kind of call, in the order of [`Op`].
+pub struct TraceSites {
+    /// One per kind of call, in the order of [`Op`].
     calls: [Site; Op::ALL.len()],
-    /// Publishing what must be on the device.
+    /// Publishing with [`Durability::Fsync`].
     fsync: Site,
     names: TextKind,
 }
 
-impl Layer {
-    /// The layer of a store whose keys lead to paths of the file system.
-    pub const fn of_paths(category: &'static str) -> Layer {
-        Layer::new(category, TextKind::Path)
+impl TraceSites {
+    /// For a store whose objects are paths of the file system.
+    pub const fn of_paths(category: &'static str) -> TraceSites {
+        TraceSites::new(category, TextKind::Path)
     }
 
-    /// The layer of a store whose keys lead to URLs or other names, which are recorded as they are: as
-    /// paths they would lose one of their slashes.
-    pub const fn of_objects(category: &'static str) -> Layer {
-        Layer::new(category, TextKind::Object)
+    /// For a store whose objects have URLs or other names. They are recorded as they are: as paths,
+    /// URLs would lose one of their slashes.
+    pub const fn of_objects(category: &'static str) -> TraceSites {
+        TraceSites::new(category, TextKind::Object)
     }
 
     /// Calls are named by the system call that does most of the work, which analyzers know.
-    const fn new(category: &'static str, names: TextKind) -> Layer {
+    const fn new(category: &'static str, names: TextKind) -> TraceSites {
         let calls = [
             Site::new(category, "open"),
             Site::new(category, "stat"),
@@ -45,7 +45,7 @@ impl Layer {
             Site::new(category, "unlink"),
             Site::new(category, "statfs"),
         ];
-        Layer { calls, fsync: Site::new(category, "fsync"), names }
+        TraceSites { calls, fsync: Site::new(category, "fsync"), names }
     }
 
     pub(crate) fn site(&self, op: Op, durability: Durability) -> &Site {
@@ -56,11 +56,11 @@ impl Layer {
     }
 }
 
-/// What a trace is told of a call, beside its time.
+/// What a trace records of a call, besides its time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) op: Op,
-    /// The number of the file's name.
+    /// The id of the file's name.
     pub(crate) file: u32,
     pub(crate) offset: Option<u64>,
     /// Bytes that the call moves if it succeeds.
@@ -82,7 +82,7 @@ impl Asked {
         matches!(self.op, Op::Read | Op::Write)
     }
 
-    /// With what came of it: bytes, or the error.
+    /// Adds the result: bytes, or the error.
     pub(crate) fn facts(&self, result: Result<u64, Option<&StoreError>>) -> CallFacts {
         let errno = result.err().flatten().and_then(StoreError::errno).unwrap_or(0);
         CallFacts {
@@ -98,20 +98,20 @@ impl Asked {
 /// The names of a store's files in the trace. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
-    pub(crate) layer: &'static Layer,
+    pub(crate) sites: &'static TraceSites,
     known: Arc<Mutex<Known>>,
 }
 
 #[derive(Debug)]
 struct Known {
-    /// The number of the root's name.
+    /// The id of the root's name.
     root: u32,
-    /// The file that was asked for last: a call that opens it comes before those that read it.
+    /// The last file and its id: reads of a file follow each other.
     last: (String, u32),
 }
 
 impl Known {
-    /// The number of the root's name, which paths are recorded below.
+    /// The id of the root's name, which paths are recorded relative to.
     fn root(&mut self, locate: impl Fn(&str) -> String) -> u32 {
         if self.root == UNNAMED {
             self.root = recorder().file_text(TextKind::Path, UNNAMED, locate("").as_bytes());
@@ -121,12 +121,12 @@ impl Known {
 }
 
 impl Names {
-    pub(crate) fn new(layer: &'static Layer) -> Names {
+    pub(crate) fn new(sites: &'static TraceSites) -> Names {
         let known = Known { root: UNNAMED, last: (String::new(), UNNAMED) };
-        Names { layer, known: Arc::new(Mutex::new(known)) }
+        Names { sites, known: Arc::new(Mutex::new(known)) }
     }
 
-    /// The number of a file's name. `locate` gives the name that a user knows.
+    /// The id of a file's name. `locate` gives the full name.
     pub(crate) fn number(&self, key: &str, locate: impl Fn(&str) -> String) -> u32 {
         if !recorder().is_on() {
             return UNNAMED;
@@ -135,7 +135,7 @@ impl Names {
         if known.last.1 != UNNAMED && known.last.0 == key {
             return known.last.1;
         }
-        let number = match (self.layer.names, key) {
+        let number = match (self.sites.names, key) {
             (TextKind::Path, "") => known.root(locate),
             (TextKind::Path, key) => {
                 recorder().file_text(TextKind::Path, known.root(locate), key.as_bytes())

@@ -1,20 +1,20 @@
-//! A store that answers every key with the same few objects, out of memory.
+//! A synthetic store that answers every key with one of a few objects in memory.
 //!
-//! For measuring the client alone: no device, no system call, no lock and no made-up latency, only
-//! the copy. Holds nothing, so there is nothing to list and nothing can be written.
+//! For measuring the client alone: no device, no system call, no lock and no emulated latency, only
+//! the copy. It is read-only and cannot be listed.
 
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::{
-    Capabilities, Entry, Kind, Object, Op, ReadQueue, SequentialQueue, Store, StoreError, Upload,
-    key,
+    Capabilities, EntryKind, FolderEntry, Object, Op, ReadQueue, SequentialQueue, Store,
+    StoreError, Upload, key,
 };
 
-/// Every key that ends with a known suffix is an object. Clones share the bytes.
+/// A store in which every key that ends with a known suffix is an object. Clones share the bytes.
 #[derive(Debug, Clone)]
-pub struct Repeated {
+pub struct Looped {
     templates: Arc<[Template]>,
 }
 
@@ -22,14 +22,14 @@ pub struct Repeated {
 #[derive(Debug)]
 struct Template {
     suffix: String,
-    /// At least one; which of them a key has, its hash says.
+    /// At least one; the hash of a key picks among them.
     objects: Vec<Arc<[u8]>>,
 }
 
-impl Repeated {
-    /// The store in which every key that ends with one of the suffixes has the bytes beside it. The
-    /// longest suffix counts; of several entries with the same suffix, a key has always the same.
-    pub fn new(objects: impl IntoIterator<Item = (String, Arc<[u8]>)>) -> Repeated {
+impl Looped {
+    /// Gives every key that ends with one of the suffixes the bytes next to it. The longest matching
+    /// suffix counts; among several entries with the same suffix, a key always gets the same one.
+    pub fn new(objects: impl IntoIterator<Item = (String, Arc<[u8]>)>) -> Looped {
         let mut templates: Vec<Template> = Vec::new();
         for (suffix, bytes) in objects {
             match templates.iter_mut().find(|template| template.suffix == suffix) {
@@ -38,7 +38,7 @@ impl Repeated {
             }
         }
         templates.sort_by_key(|template| std::cmp::Reverse(template.suffix.len()));
-        Repeated { templates: templates.into() }
+        Looped { templates: templates.into() }
     }
 
     fn find(&self, clean: &str) -> Option<&Arc<[u8]>> {
@@ -60,7 +60,7 @@ impl Repeated {
     }
 
     fn refused<T>(&self, op: Op, key: &str) -> Result<T, StoreError> {
-        Err(StoreError::MadeUp { op, path: self.locate(key) })
+        Err(StoreError::ReadOnly { op, path: self.locate(key) })
     }
 }
 
@@ -68,13 +68,13 @@ impl Repeated {
 fn hash(key: &str) -> u64 {
     let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-    // The last bit of a sum of products says little; names often differ in one digit only.
+    // The low bits are weak, and names often differ in one digit only.
     hash ^ (hash >> 32)
 }
 
-impl Store for Repeated {
+impl Store for Looped {
     fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
-        Ok(Box::new(RepeatedObject { path: self.locate(key), bytes: self.get(key)? }))
+        Ok(Box::new(LoopedObject { path: self.locate(key), bytes: self.get(key)? }))
     }
 
     fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
@@ -84,7 +84,7 @@ impl Store for Repeated {
     fn list(
         &self,
         folder: &str,
-        _visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+        _visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.refused(Op::List, folder)
     }
@@ -97,8 +97,8 @@ impl Store for Repeated {
         self.refused(Op::Remove, key)
     }
 
-    fn kind(&self, key: &str) -> Result<Option<Kind>, StoreError> {
-        Ok(self.find(&key::folder(key)?).map(|_| Kind::File))
+    fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
+        Ok(self.find(&key::folder(key)?).map(|_| EntryKind::File))
     }
 
     fn free_bytes(&self, _folder: &str) -> Result<Option<u64>, StoreError> {
@@ -110,21 +110,21 @@ impl Store for Repeated {
     }
 
     fn locate(&self, key: &str) -> String {
-        format!("repeated:{key}")
+        format!("looped:{key}")
     }
 
-    /// Memory has no latency to hide, so one buffer does for every depth.
+    /// Memory has no latency to hide, so reads are sequential at every depth.
     fn queue(&self, _depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
         Ok(Some(Box::new(SequentialQueue::new(self.clone()))))
     }
 }
 
-struct RepeatedObject {
+struct LoopedObject {
     path: String,
     bytes: Arc<[u8]>,
 }
 
-impl Object for RepeatedObject {
+impl Object for LoopedObject {
     fn len(&mut self) -> Result<u64, StoreError> {
         Ok(self.bytes.len() as u64)
     }

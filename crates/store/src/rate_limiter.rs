@@ -1,20 +1,19 @@
-//! When an operation on a limited storage may end.
+//! When an operation on emulated storage may end.
 //!
-//! An operation passes three stages. Its latency passes first, as a longer way to the storage would
-//! take it, so an operation with a long one holds up nobody. Then it takes its place among all
-//! operations: with n operations per second, places are 1/n s long and do not overlap. With its bytes it
-//! takes, from the beginning of that place on, as long a stretch of the bandwidth as they need; reads
-//! and writes share it, and stretches do not overlap either. Places are given in the order in which
-//! latencies end.
+//! An operation passes three stages. First its latency, as on a longer path to the storage: it delays
+//! no other operation. Then it takes a slot among all operations: with n operations per second, slots
+//! are 1/n s long and do not overlap. From the beginning of its slot on, its bytes occupy the bandwidth
+//! for as long as they need; reads and writes share it, and do not overlap there either. Slots are
+//! assigned in the order in which latencies end.
 //!
 //! A limit means *not faster than*: the storage itself works meanwhile, and the operation ends with
-//! the latest of its own work, its place and its stretch. So an operation alone takes 1/n s, or
+//! the latest of its own work, its slot and its transfer. So a single operation takes 1/n s, or
 //! bytes/rate, and the mean over a whole run never exceeds a limit, however many threads there are.
 //!
-//! No credit is saved up while nobody asks, so a storage that rests is not faster afterwards. One
-//! thing is made good: a system wakes a thread somewhat late (0.06 ms, commonly), and a limited
-//! storage would be that much slower. Operations that follow may begin their place earlier by what
-//! was lost, up to [`MADE_GOOD_NS`] in all, and never before the end of the last place.
+//! Idle time earns no credit, so storage that rests is not faster afterwards. One loss is compensated:
+//! the system wakes threads somewhat late (commonly 0.06 ms), which would slow the emulated storage
+//! further. Later operations may begin their slots earlier by the time lost, up to [`MADE_GOOD_NS`] in
+//! total, and never before the end of the last slot.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,15 +23,15 @@ use feedline_clock::Clock;
 
 use crate::Limit;
 
-/// Bound on the time that is made good when threads woke late, and so on a burst: what the limit
-/// allows in a millisecond.
+/// Bound on the time compensated for late wake-ups, and so on a burst: what the limit allows in a
+/// millisecond.
 const MADE_GOOD_NS: u64 = 1_000_000;
 
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// A limit at work. Stores that share it share its rates.
+/// Enforces a [`Limit`]. Stores that share it share its rates.
 #[derive(Debug)]
-pub struct Pace {
+pub struct RateLimiter {
     clock: Clock,
     limit: Limit,
     seed: u64,
@@ -41,35 +40,41 @@ pub struct Pace {
     schedule: Mutex<Schedule>,
 }
 
-impl Pace {
-    /// Holds whoever shares it to `limit`.
-    pub fn new(limit: Limit, clock: Clock) -> Pace {
+impl RateLimiter {
+    /// Enforces `limit` on all that share it.
+    pub fn new(limit: Limit, clock: Clock) -> RateLimiter {
         let schedule = Mutex::new(Schedule::new(&limit, 1, 1));
-        Pace { clock, limit, seed: 0, stop: Arc::default(), calls: AtomicU64::new(0), schedule }
+        RateLimiter {
+            clock,
+            limit,
+            seed: 0,
+            stop: Arc::default(),
+            calls: AtomicU64::new(0),
+            schedule,
+        }
     }
 
-    /// The same pace, but the rates are `part` of `of` equal parts of the limit's, for one of several
-    /// processes that are held to it together. Latencies stay what they are.
+    /// Takes share `part` of `of` equal shares of the rates, for one of several processes that obey the
+    /// limit together. Latencies stay what they are.
     #[must_use]
-    pub fn with_share(self, part: NonZeroU32, of: NonZeroU32) -> Pace {
+    pub fn with_share(self, part: NonZeroU32, of: NonZeroU32) -> RateLimiter {
         let schedule = Mutex::new(Schedule::new(&self.limit, part.get(), of.get()));
-        Pace { schedule, ..self }
+        RateLimiter { schedule, ..self }
     }
 
-    /// The same pace with latencies of another seed.
+    /// Draws latencies from another seed.
     #[must_use]
-    pub fn with_seed(self, seed: u64) -> Pace {
-        Pace { seed, ..self }
+    pub fn with_seed(self, seed: u64) -> RateLimiter {
+        RateLimiter { seed, ..self }
     }
 
-    /// The same pace, but when `stop` is set nobody is held up any more, so that a run that is asked
-    /// to end does so.
+    /// Stops delaying operations once `stop` is set, so that a run that is asked to end does so.
     #[must_use]
-    pub fn with_stop(self, stop: Arc<AtomicBool>) -> Pace {
-        Pace { stop, ..self }
+    pub fn with_stop(self, stop: Arc<AtomicBool>) -> RateLimiter {
+        RateLimiter { stop, ..self }
     }
 
-    /// Makes a call that moves `bytes`, at this pace.
+    /// Makes a call that moves `bytes`, at the limited rate.
     pub(crate) fn call<T>(&self, bytes: usize, call: impl FnOnce() -> T) -> T {
         let ready_ns = self.clock.now().saturating_add(self.latency_ns());
         self.sleep_until(ready_ns);
@@ -83,14 +88,14 @@ impl Pace {
         self.clock.now()
     }
 
-    /// The latency of the next operation.
+    /// Draws the latency of the next operation.
     pub(crate) fn latency_ns(&self) -> u64 {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         self.limit.latency.map_or(0, |latency| latency.draw(self.seed, number))
     }
 
-    /// Gives an operation whose latency ended at `ready_ns` its place, and says when that ends. Not to
-    /// be asked before then: places that begin later would be in the way of others.
+    /// Assigns a slot to an operation whose latency ended at `ready_ns`, and returns when it ends. Must
+    /// not be called before then: slots that begin later would be in the way of others.
     pub(crate) fn place(&self, ready_ns: u64, bytes: u64) -> u64 {
         self.schedule().place(ready_ns, bytes)
     }
@@ -102,7 +107,7 @@ impl Pace {
         }
     }
 
-    /// Waits for the end of a place.
+    /// Waits for the end of a slot.
     pub(crate) fn finish(&self, end_ns: u64) {
         if end_ns > self.clock.now() {
             self.sleep_until(end_ns);
@@ -116,12 +121,12 @@ impl Pace {
     }
 }
 
-/// Which places are taken.
+/// The slots and the bandwidth taken so far.
 #[derive(Debug)]
 struct Schedule {
     ops: Option<Lane>,
     bytes: Option<Lane>,
-    /// Time lost by waking late that was not made good yet.
+    /// Time lost by waking late that was not compensated yet.
     lost_ns: u64,
 }
 
@@ -155,7 +160,7 @@ impl Schedule {
     }
 }
 
-/// Something that only one operation has at a time.
+/// A resource that one operation has at a time.
 #[derive(Debug)]
 struct Lane {
     /// A unit takes `unit_ns / divisor` nanoseconds.
@@ -167,8 +172,7 @@ struct Lane {
 }
 
 impl Lane {
-    /// Where the next place begins: at `ready_ns` if nobody is before it, or earlier by what was
-    /// lost.
+    /// Where the next slot begins: at `ready_ns` if it is free then, or earlier by the time lost.
     fn start(&mut self, ready_ns: u64, lost_ns: &mut u64) -> u64 {
         if ready_ns > self.next_ns {
             let made_good_ns = (ready_ns - self.next_ns).min(*lost_ns);
@@ -181,7 +185,7 @@ impl Lane {
         self.next_ns
     }
 
-    /// Takes it for so many units from there on; when that ends, rounded up.
+    /// Takes it for so many units from there on; returns when that ends, rounded up.
     fn take(&mut self, units: u64) -> u64 {
         let parts = self.carry + u128::from(units) * self.unit_ns;
         let whole_ns = u64::try_from(parts / self.divisor).unwrap_or(u64::MAX);

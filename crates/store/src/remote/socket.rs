@@ -22,7 +22,7 @@ use tokio_rustls::client::TlsStream;
 #[derive(Default)]
 pub(crate) struct Dialer {
     tls: OnceLock<Result<TlsConnector, String>>,
-    /// Set when nobody wants answers any more.
+    /// Set when answers are no longer needed.
     pub(crate) stop: Arc<AtomicBool>,
     /// Which of a host's addresses is tried first: large services answer with several.
     turn: AtomicUsize,
@@ -68,14 +68,14 @@ impl Dialer {
     }
 
     /// A new connection.
-    pub(crate) async fn dial(&self, origin: &Origin, timeout: Duration) -> io::Result<Wire> {
+    pub(crate) async fn dial(&self, origin: &Origin, timeout: Duration) -> io::Result<Socket> {
         match tokio::time::timeout(timeout, self.dial_now(origin)).await {
             Ok(dialed) => dialed,
             Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "it takes too long")),
         }
     }
 
-    async fn dial_now(&self, origin: &Origin) -> io::Result<Wire> {
+    async fn dial_now(&self, origin: &Origin) -> io::Result<Socket> {
         let stream = self.reach(origin).await?.into_std()?;
         let probe = stream.try_clone()?;
         let stream = TcpStream::from_std(stream)?;
@@ -88,7 +88,7 @@ impl Dialer {
                 Link::Tls(Box::new(self.tls()?.connect(name, stream).await?))
             }
         };
-        Ok(Wire { link, probe, moved: 0 })
+        Ok(Socket { link, probe, moved: 0 })
     }
 
     async fn reach(&self, origin: &Origin) -> io::Result<TcpStream> {
@@ -130,7 +130,7 @@ fn trust_the_system() -> Result<TlsConnector, Box<dyn std::error::Error>> {
 }
 
 /// An open connection that counts when something moves on it.
-pub(crate) struct Wire {
+pub(crate) struct Socket {
     link: Link,
     /// A second handle to the socket, which the runtime does not stand before.
     probe: std::net::TcpStream,
@@ -142,7 +142,7 @@ enum Link {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Wire {
+impl Socket {
     /// Grows whenever bytes were sent or received.
     pub(crate) fn moved(&self) -> u64 {
         self.moved
@@ -173,7 +173,7 @@ fn is_blocked(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for Socket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -189,7 +189,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for Socket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

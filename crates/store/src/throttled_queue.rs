@@ -1,45 +1,49 @@
-//! The queue of a store that is slower than it could be.
+//! The queue of a throttled store.
 //!
-//! The queue below makes the calls and says how long each took; this one works out when they would
-//! have ended on the limited storage. It keeps as many reads under way as the queue is deep: a read
-//! begins when one of them has ended, spends its latency beside the others, and takes its place and
-//! its bytes when that is over. Opens and questions for a size hold up the thread that makes them, as
-//! they do below. Whoever asked gets the answer when the last read has ended.
+//! The inner queue makes the calls and reports how long each took; this one works out when they would
+//! have ended on the emulated storage. It models as many reads in flight as the queue is deep: a read
+//! begins when another has ended, spends its latency in parallel with the others, and then takes its
+//! slot and its bandwidth. Opens and size queries block the thread that makes them, as they do in the
+//! inner queue. The caller gets its answer when the last read has ended.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use crate::{Call, Destination, Ended, ObjectRange, Op, Pace, ReadQueue, StoreError};
+use crate::{Call, CallOutcome, Destination, ObjectRange, Op, RateLimiter, ReadQueue, StoreError};
 
-/// Wraps a queue so that it keeps to a pace.
-pub(crate) struct LimitedQueue {
+/// Wraps a queue so that it obeys a rate limiter.
+pub(crate) struct ThrottledQueue {
     inner: Box<dyn ReadQueue>,
-    pace: Arc<Pace>,
+    limiter: Arc<RateLimiter>,
     depth: usize,
 }
 
-impl LimitedQueue {
-    pub(crate) fn new(inner: Box<dyn ReadQueue>, pace: Arc<Pace>, depth: usize) -> LimitedQueue {
-        LimitedQueue { inner, pace, depth: depth.max(1) }
+impl ThrottledQueue {
+    pub(crate) fn new(
+        inner: Box<dyn ReadQueue>,
+        limiter: Arc<RateLimiter>,
+        depth: usize,
+    ) -> ThrottledQueue {
+        ThrottledQueue { inner, limiter, depth: depth.max(1) }
     }
 }
 
-impl ReadQueue for LimitedQueue {
+impl ReadQueue for ThrottledQueue {
     fn read(
         &mut self,
         ranges: &[ObjectRange],
         to: Destination<'_, '_>,
         seen: &mut dyn FnMut(Call),
     ) -> Result<u64, StoreError> {
-        let mut course = Course::new(&self.pace, self.depth, seen);
+        let mut course = Course::new(&self.limiter, self.depth, seen);
         let result = self.inner.read(ranges, to, &mut |call| course.take(call));
         course.finish();
         result
     }
 }
 
-/// A read in its latency; the one that is ready first is the first.
+/// A read that is spending its latency; ordered by when it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     ready_ns: u64,
@@ -47,27 +51,27 @@ struct Waiting {
     call: Call,
 }
 
-/// Where one call of [`ReadQueue::read`] is on the limited storage.
+/// The state of one call of [`ReadQueue::read`] on the emulated storage.
 struct Course<'a> {
-    pace: &'a Pace,
+    limiter: &'a RateLimiter,
     seen: &'a mut dyn FnMut(Call),
-    /// When places in the queue become free. With `waiting`, as many as the queue is deep.
+    /// When slots of the queue become free. With `waiting`, as many as the queue is deep.
     free_ns: BinaryHeap<Reverse<u64>>,
     waiting: BinaryHeap<Reverse<Waiting>>,
-    /// When everything so far has ended.
+    /// When all calls so far have ended.
     end_ns: u64,
 }
 
 impl<'a> Course<'a> {
-    fn new(pace: &'a Pace, depth: usize, seen: &'a mut dyn FnMut(Call)) -> Course<'a> {
+    fn new(limiter: &'a RateLimiter, depth: usize, seen: &'a mut dyn FnMut(Call)) -> Course<'a> {
         let free_ns = (0..depth).map(|_| Reverse(0)).collect();
         let waiting = BinaryHeap::with_capacity(depth);
-        Course { pace, seen, free_ns, waiting, end_ns: 0 }
+        Course { limiter, seen, free_ns, waiting, end_ns: 0 }
     }
 
-    /// A call of the queue below has just ended.
+    /// A call of the inner queue has just ended.
     fn take(&mut self, call: Call) {
-        let began_ns = self.pace.now().saturating_sub(call.duration_ns);
+        let began_ns = self.limiter.now().saturating_sub(call.duration_ns);
         if call.op == Op::Read {
             self.begin_read(began_ns, call);
         } else {
@@ -75,50 +79,50 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Puts a read under way in the place that is free first, which may have to become so.
+    /// Begins a read in the slot that is free first.
     fn begin_read(&mut self, began_ns: u64, call: Call) {
-        // A read that is not ready before the first place is free does not end before that either.
+        // A read that is not ready before the first slot is free does not end before that either.
         let first_free = |course: &Self| course.free_ns.peek().map_or(u64::MAX, |free| free.0);
         while self.waiting.peek().is_some_and(|Reverse(read)| read.ready_ns < first_free(self)) {
             self.place_next();
         }
-        let Reverse(free_ns) = self.free_ns.pop().expect("a read that has its end leaves a place");
+        let Reverse(free_ns) = self.free_ns.pop().expect("a read with a known end leaves a slot");
         let began_ns = began_ns.max(free_ns);
-        let ready_ns = began_ns.saturating_add(self.pace.latency_ns());
+        let ready_ns = began_ns.saturating_add(self.limiter.latency_ns());
         self.waiting.push(Reverse(Waiting { ready_ns, began_ns, call }));
     }
 
-    /// Lets an open or a question for a size take its time.
+    /// Lets an open or a size query take its time.
     fn hold_up(&mut self, began_ns: u64, call: Call) {
-        let latency_ns = self.pace.latency_ns();
+        let latency_ns = self.limiter.latency_ns();
         let ready_ns = began_ns.saturating_add(latency_ns);
         self.place_until(ready_ns);
-        self.pace.sleep_until(ready_ns);
-        let end_ns = self.pace.place(ready_ns, 0).max(ready_ns.saturating_add(call.duration_ns));
+        self.limiter.sleep_until(ready_ns);
+        let end_ns = self.limiter.place(ready_ns, 0).max(ready_ns.saturating_add(call.duration_ns));
         self.place_until(end_ns);
-        self.pace.finish(end_ns);
+        self.limiter.finish(end_ns);
         self.end_ns = self.end_ns.max(end_ns);
         (self.seen)(Call { duration_ns: end_ns.saturating_sub(began_ns), ..call });
     }
 
-    /// Gives the read that is ready first its place and so its end.
+    /// Schedules the read that is ready first, which gives it an end.
     fn place_next(&mut self) {
         let Some(Reverse(read)) = self.waiting.pop() else { return };
         let Waiting { ready_ns, began_ns, call } = read;
-        self.pace.sleep_until(ready_ns);
-        let bytes = match call.ended {
-            Ended::Well { bytes } => bytes,
-            Ended::Badly => 0,
+        self.limiter.sleep_until(ready_ns);
+        let bytes = match call.outcome {
+            CallOutcome::Done { bytes } => bytes,
+            CallOutcome::Failed => 0,
         };
         let end_ns =
-            self.pace.place(ready_ns, bytes).max(ready_ns.saturating_add(call.duration_ns));
+            self.limiter.place(ready_ns, bytes).max(ready_ns.saturating_add(call.duration_ns));
         self.free_ns.push(Reverse(end_ns));
         self.end_ns = self.end_ns.max(end_ns);
         let duration_ns = end_ns.saturating_sub(began_ns);
         (self.seen)(Call { duration_ns, ..call });
     }
 
-    /// Gives places to all reads that are ready by then.
+    /// Schedules all reads that are ready by then.
     fn place_until(&mut self, until_ns: u64) {
         while self.waiting.peek().is_some_and(|Reverse(read)| read.ready_ns <= until_ns) {
             self.place_next();
@@ -127,7 +131,7 @@ impl<'a> Course<'a> {
 
     fn finish(&mut self) {
         self.place_until(u64::MAX);
-        self.pace.finish(self.end_ns);
+        self.limiter.finish(self.end_ns);
     }
 }
 
@@ -148,8 +152,8 @@ mod tests {
             seen: &mut dyn FnMut(Call),
         ) -> Result<u64, StoreError> {
             let call = |op, range, bytes| {
-                let (asked, ended) = (bytes, Ended::Well { bytes });
-                Call { asked, ended, ..Call::new(op, range) }
+                let (asked, outcome) = (bytes, CallOutcome::Done { bytes });
+                Call { asked, outcome, ..Call::new(op, range) }
             };
             seen(call(Op::Open, 0, 0));
             (0..ranges.len()).for_each(|range| seen(call(Op::Read, range, 1000)));
@@ -157,14 +161,19 @@ mod tests {
         }
     }
 
-    fn pace(limit: &str, clock: &Clock) -> Arc<Pace> {
-        Arc::new(Pace::new(Limit::parse(limit).unwrap(), clock.clone()))
+    fn limiter(limit: &str, clock: &Clock) -> Arc<RateLimiter> {
+        Arc::new(RateLimiter::new(Limit::parse(limit).unwrap(), clock.clone()))
     }
 
     /// Reads 1000 bytes `count` times; when that ended, and how long each call took.
-    fn run(clock: &Clock, pace: &Arc<Pace>, depth: usize, count: usize) -> (u64, Vec<u64>) {
+    fn run(
+        clock: &Clock,
+        limiter: &Arc<RateLimiter>,
+        depth: usize,
+        count: usize,
+    ) -> (u64, Vec<u64>) {
         let range = ObjectRange { key: "it".to_owned(), offset: 0, len: Some(1000) };
-        let mut queue = LimitedQueue::new(Box::new(AtOnce), Arc::clone(pace), depth);
+        let mut queue = ThrottledQueue::new(Box::new(AtOnce), Arc::clone(limiter), depth);
         let mut durations = Vec::new();
         let mut note = |call: Call| durations.push(call.duration_ns);
         let read = queue.read(&vec![range; count], Destination::Discard, &mut note);
@@ -175,7 +184,7 @@ mod tests {
     #[track_caller]
     fn check(limit: &str, depth: usize, count: usize, end_ns: u64, durations: &[u64]) {
         let clock = Clock::simulated();
-        let found = run(&clock, &pace(limit, &clock), depth, count);
+        let found = run(&clock, &limiter(limit, &clock), depth, count);
         assert_eq!(found, (end_ns, durations.to_vec()), "{limit} at depth {depth}");
     }
 
@@ -212,12 +221,12 @@ mod tests {
         // Depth 1. Both are ready at 20 us and end at 21 and 22; again at 31 and 32, ending at 32 and
         // 33; then at 43 and 44. One after the other they would take 43 + 33.
         let clock = Clock::simulated();
-        let pace = pace("1GB/s,10us", &clock);
+        let limiter = limiter("1GB/s,10us", &clock);
         let ends = std::sync::Mutex::new(Vec::new());
         clock.scope(|scope| {
             for _ in 0..2 {
                 let queue = || {
-                    let (end_ns, _) = run(&clock, &pace, 1, 3);
+                    let (end_ns, _) = run(&clock, &limiter, 1, 3);
                     ends.lock().unwrap().push(end_ns);
                 };
                 scope.spawn("queue".to_owned(), queue).unwrap();
