@@ -12,17 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use feedline_clock::Clock;
 use feedline_dataset::{DatasetError, Listing};
 use feedline_formats::{Content, Element, FileSpec, Format};
-use feedline_ranks::Team;
 use feedline_store::{Looped, Memory};
 use feedline_workload::{ReadModel, TimeSpec, Workload};
 use serde_json::{Value, json};
 
-use crate::cache::CachePolicy;
 use crate::error::BenchError;
 use crate::folder::{Existing, OutputFolder};
 use crate::framework::FrameworkPlan;
 use crate::host;
-use crate::observer::{Level, Silent};
 use crate::plan::{Plan, Semantics};
 use crate::run::Run;
 use crate::summary::Summary;
@@ -399,31 +396,22 @@ impl<'a> Bench<'a> {
         let mut plan = Plan::new(&workload, ranks, Semantics::Feedline)?;
         plan.framework = self.framework.clone();
         let clock = self.client.clock.clone();
+        let (data, checkpoints) =
+            (Arc::new(self.store.clone()), Arc::new(Memory::new(clock.clone())));
         let run = Run {
-            name: String::new(),
-            team: Team::alone(plan.ranks),
-            plan,
-            workload,
             clock: clock.clone(),
-            data: Arc::new(self.store.clone()),
-            checkpoints: Arc::new(Memory::new(clock.clone())),
             stop: Arc::clone(&self.client.stop),
-            cache: CachePolicy::Keep,
-            drop_before_load: false,
             listing: Listing::Trust,
-            observer: Arc::new(Silent),
-            log_level: Level::Error,
-            random_seed: 0,
-            warnings: Vec::new(),
+            ..Run::new(workload, plan, data, checkpoints)
         };
         let folder = OutputFolder::claim(self.client.folder, Existing::Replace)?;
         let begin = clock.now();
-        let outcome = run.prepare()?.execute(&folder)?;
+        let finished = run.prepare()?.execute(&folder)?;
         let seconds = (clock.now() - begin) as f64 / 1e9;
         if self.client.stop.load(Ordering::Relaxed) {
             return Err(BenchError::Stopped);
         }
-        Ok((Summary::new(&outcome), seconds))
+        Ok((finished.summary, seconds))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The run's log: `dlio.log` with DLIO's line format, and whoever listens.
+//! The run's log: `dlio.log` with DLIO's line format, passed on to the observer.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -25,19 +25,9 @@ impl Journal {
         Ok(Self { file: Some(Mutex::new(File::create(path)?)), least, observer })
     }
 
-    /// A log that nobody reads.
+    /// A log without a file, for a process that writes no results.
     pub(crate) fn silent(observer: Arc<dyn Observer>) -> Self {
         Self { file: None, least: Level::Error, observer }
-    }
-
-    /// Goes on with a log that is there.
-    pub(crate) fn append(
-        path: &Path,
-        least: Level,
-        observer: Arc<dyn Observer>,
-    ) -> io::Result<Self> {
-        let file = File::options().append(true).create(true).open(path)?;
-        Ok(Self { file: Some(Mutex::new(file)), least, observer })
     }
 
     /// Whether lines of that level are written.

@@ -40,18 +40,21 @@ pub mod explain;
 mod folder;
 mod outcome;
 mod rank_threads;
-pub mod results;
+mod results;
 mod run;
 mod settled;
+mod storage_emulation;
 mod summary;
 mod summary_file;
 mod transfers;
 mod verdict;
 
+mod assessment;
 mod ceiling;
 mod checkpoint_plan;
 mod specimen;
 
+pub use assessment::{Assessment, Circumstances, PerSample, Setting};
 pub use cache::CachePolicy;
 pub use calibration::{
     BatchPoint, CALIBRATION_SCHEMA, Calibration, CalibrationError, DataLoaderFigures, Machine,
@@ -75,8 +78,9 @@ pub use outcome::{
 };
 pub use plan::{PhasePlan, Plan, Semantics};
 pub use reading::{Calls, ReadPlan};
-pub use run::{PreparedRun, Run};
+pub use run::{FinishedRun, PreparedRun, Run};
 pub use specimen::{Replay, Specimen};
+pub use storage_emulation::{EmulationError, StorageEmulation};
 pub use summary::{Series, Strict, Summary};
 pub use summary_file::{
     CheckpointMetrics, CheckpointsSummary, DlioMetrics, EpochSummary, Expectation, FeedlineSummary,
@@ -87,4 +91,4 @@ pub use summary_file::{
 };
 pub use support::sample_sizes;
 pub use transfers::{Transfer, Transfers};
-pub use verdict::{Altered, Basis, Cause, PerSample, Report, Setting, Verdict};
+pub use verdict::{Basis, Cause, Verdict};

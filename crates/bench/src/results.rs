@@ -1,37 +1,36 @@
 //! DLIO's result files, with its keys, and Feedline's own object beside them.
 //!
 //! `summary.json`, `<rank>_output.json` and `<rank>_per_epoch_stats.json` carry exactly DLIO's keys;
-//! everything new stands under `feedline` in `summary.json`. What does not exist is `null`.
+//! everything new is under `feedline` in `summary.json`. A value that does not exist is `null`.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Value, json};
 
+use crate::assessment::Assessment;
 use crate::error::BenchError;
 use crate::folder::{OutputFolder, SUMMARY_NAME};
 use crate::host::Host;
 use crate::journal::Journal;
-use crate::observer::{Level, Observer};
+use crate::observer::Level;
 use crate::outcome::{BlockOutcome, Direction, EpochOutcome, Outcome, RankOutcome};
 use crate::steplog::{COLUMNS, Column, StepFile, StepList};
 use crate::summary::Summary;
 use crate::summary_file::{Expectation, SummaryFile};
-use crate::verdict::Report;
 
 const MIB: f64 = 1048576.0;
 
 /// Writes all result files of a run; returns what is in `summary.json`.
-pub fn write(
+pub(crate) fn write(
     folder: &OutputFolder,
     outcome: &Outcome,
     summary: &Summary,
-    report: &Report,
+    assessment: &Assessment,
 ) -> Result<SummaryFile, BenchError> {
-    let value = SummaryFile::new(outcome, summary, report);
+    let value = SummaryFile::new(outcome, summary, assessment);
     if outcome.ranks.is_empty() {
         return Ok(value); // As DLIO: a run that only generates leaves no files.
     }
@@ -48,32 +47,29 @@ pub fn write(
 
 /// Ends the log the way DLIO does: where the results are, the `[METRIC]` block; then what Feedline
 /// adds: the verdict and where the time went.
-pub fn close_log(
+pub(crate) fn close_log(
+    journal: &Journal,
     folder: &OutputFolder,
-    log: &LogSettings,
     outcome: &Outcome,
     summary: &Summary,
-    report: &Report,
-) -> Result<(), BenchError> {
-    let path = folder.path().join(&log.name);
-    let journal = Journal::append(&path, log.level, Arc::clone(&log.observer))
-        .map_err(|source| BenchError::Output { file: path.display().to_string(), source })?;
+    assessment: &Assessment,
+) {
     if outcome.ranks.is_empty() {
-        return Ok(());
+        return;
     }
-    report.cautions.iter().for_each(|caution| journal.plain(Level::Warning, caution));
+    assessment.cautions.iter().for_each(|caution| journal.plain(Level::Warning, caution));
     journal.output(&format!("Saved outputs in {}", folder.path().display()));
-    journal.plain(Level::Output, &metric_block(outcome, summary, report.target));
+    journal.plain(Level::Output, &metric_block(outcome, summary, assessment.target));
     journal.output("outputs saved in RANKID_output.json");
     if summary.train.is_none() {
-        return Ok(());
+        return;
     }
     let split = &summary.strict.split;
     let share = |ns: u64| 100.0 * ns as f64 / split.total_ns().max(1) as f64;
     journal.output(&format!(
         "Feedline: {}; compute {:.1} %, storage {:.1} %, decode {:.1} %, framework {:.1} %, \
          workers {:.1} %, peers {:.1} % of all step time",
-        report.verdict.as_str(),
+        assessment.verdict.as_str(),
         share(split.compute_ns),
         share(split.storage_ns),
         share(split.decode_ns),
@@ -81,17 +77,6 @@ pub fn close_log(
         share(split.worker_ns),
         share(split.peers_ns),
     ));
-    Ok(())
-}
-
-/// Which log is written, and who hears it.
-pub struct LogSettings {
-    /// Its name below the output folder.
-    pub name: String,
-    /// Lines below this are dropped.
-    pub level: Level,
-    /// Hears every line.
-    pub observer: Arc<dyn Observer>,
 }
 
 /// JSON as Python writes it with an indent of four.

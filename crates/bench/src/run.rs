@@ -18,6 +18,7 @@ use feedline_store::{EntryKind, Store};
 use feedline_workload::{Shuffle, Workload};
 use serde::{Deserialize, Serialize};
 
+use crate::assessment::{Assessment, Circumstances};
 use crate::cache::CachePolicy;
 use crate::checkpoint_phase::CheckpointPhase;
 use crate::error::BenchError;
@@ -26,13 +27,17 @@ use crate::gather::{self, Gathered};
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::moment::Moment;
-use crate::observer::{Level, Observer};
+use crate::observer::{Level, Observer, Silent};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::Plan;
 use crate::rank_threads::{on_ranks, step_log};
+use crate::results;
 use crate::save_job::{SaveJob, with_saver};
 use crate::settled::Settled;
 use crate::spans;
+use crate::storage_emulation::StorageEmulation;
+use crate::summary::Summary;
+use crate::summary_file::SummaryFile;
 use crate::support;
 use crate::train::{Job, Trainer};
 use crate::wire;
@@ -40,7 +45,7 @@ use crate::wire;
 /// A file may differ from the described size by one part in this many, for headers of other writers.
 const SIZE_TOLERANCE: u64 = 50;
 
-/// Everything that a run is given.
+/// Everything that a run is given; [`Run::new`] has the defaults.
 pub struct Run {
     /// What to do.
     pub workload: Workload,
@@ -70,8 +75,24 @@ pub struct Run {
     pub log_level: Level,
     /// Seed of shuffles whose mode is `random`.
     pub random_seed: u64,
-    /// Things to be said in the results.
+    /// What the results say to be careful about.
     pub warnings: Vec<String>,
+    /// What is emulated on top of both stores.
+    pub storage: StorageEmulation,
+    /// Whether the results say that the run was a quick look.
+    pub quick: bool,
+}
+
+/// A run that is over. Its result files and its log are complete.
+pub struct FinishedRun {
+    /// What every rank measured.
+    pub outcome: Outcome,
+    /// The metrics.
+    pub summary: Summary,
+    /// The verdict and what it rests on.
+    pub assessment: Assessment,
+    /// What `summary.json` holds.
+    pub file: SummaryFile,
 }
 
 /// A run that has passed every check; nothing has been written yet.
@@ -94,12 +115,45 @@ struct Found {
 }
 
 impl Run {
+    /// A run of `plan` in this process alone, in real time, that is heard by nobody; everything else
+    /// is set in its fields.
+    pub fn new(
+        workload: Workload,
+        plan: Plan,
+        data: Arc<dyn Store>,
+        checkpoints: Arc<dyn Store>,
+    ) -> Self {
+        Self {
+            name: workload.model.name.clone(),
+            team: Team::alone(plan.ranks),
+            workload,
+            plan,
+            clock: Clock::real(),
+            data,
+            checkpoints,
+            stop: Arc::default(),
+            cache: CachePolicy::Keep,
+            drop_before_load: true,
+            listing: Listing::Look,
+            observer: Arc::new(Silent),
+            log_level: Level::Error,
+            random_seed: 0,
+            warnings: Vec::new(),
+            storage: StorageEmulation::default(),
+            quick: false,
+        }
+    }
+
     /// Checks what can be checked before the first byte is written: that this version can run the
     /// workload, and that the data set is there or has room (Q31). Returns on all processes of the
     /// job once they have all passed.
     ///
     /// After an error, here or later, the caller tells the other processes ([`Team::abort`]).
-    pub fn prepare(self) -> Result<PreparedRun, BenchError> {
+    pub fn prepare(mut self) -> Result<PreparedRun, BenchError> {
+        let seed = self.workload.train.seed;
+        let storage = self.storage.begin(&self.clock, seed, &self.stop, &self.team);
+        self.data = storage.wrap(self.data);
+        self.checkpoints = storage.wrap(self.checkpoints);
         let format = support::format(&self.workload, self.plan.semantics)?;
         let spec = support::dataset_spec(&self.workload, &self.plan, format)?;
         self.check_memory()?;
@@ -123,7 +177,7 @@ impl Run {
             prepared.found = Some(prepared.run.find()?);
         }
         let stop = Arc::clone(&prepared.run.stop);
-        // Readers, sleeps and evaluations have no meeting to hear of it in.
+        // Readers, sleeps and evaluation have no barrier at which they would notice an abort.
         prepared.run.team.on_abort(Box::new(move |_| stop.store(true, Ordering::Relaxed)));
         prepared.run.team.share_stop(&prepared.run.stop);
         prepared.run.team.max(0)?;
@@ -145,9 +199,8 @@ impl Run {
     }
 
     /// Removes the data set if this run made it, or what was missing of it, and was told not to keep
-    /// it. What it did not make, it does not remove, unlike DLIO, which deletes the whole data
-    /// folder.
-    pub fn discard_data(
+    /// it. It does not remove what it did not make, unlike DLIO, which deletes the whole data folder.
+    fn discard_data(
         workload: &Workload,
         data: &dyn Store,
         outcome: &Outcome,
@@ -202,12 +255,32 @@ impl Run {
 }
 
 impl PreparedRun {
-    /// Runs everything; the log goes to `folder`. An interrupted run is an outcome too; a failed
-    /// one is an error.
-    pub fn execute(mut self, folder: &OutputFolder) -> Result<Outcome, BenchError> {
+    /// Runs everything, writes the results and the log into `folder`, and removes data that the
+    /// workload does not keep. An interrupted run has results too; a failed one is an error.
+    ///
+    /// # Errors
+    /// The data set, the storage, a result file, or another process of the job.
+    pub fn execute(self, folder: &OutputFolder) -> Result<FinishedRun, BenchError> {
         let journal = self.run.journal(folder)?;
+        let (workload, data) = (self.run.workload.clone(), Arc::clone(&self.run.data));
+        let circumstances = Circumstances {
+            workload: self.run.name.clone(),
+            quick: self.run.quick,
+            storage: self.run.storage.clone(),
+        };
+        let outcome = self.measure(&journal, folder)?;
+        let summary = Summary::new(&outcome);
+        let assessment = Assessment::new(circumstances, &workload, &outcome, &summary);
+        let file = results::write(folder, &outcome, &summary, &assessment)?;
+        results::close_log(&journal, folder, &outcome, &summary, &assessment);
+        Run::discard_data(&workload, &*data, &outcome)?;
+        Ok(FinishedRun { outcome, summary, assessment, file })
+    }
+
+    /// Runs everything and gathers what the ranks measured; `folder` holds their steps meanwhile.
+    fn measure(mut self, journal: &Journal, folder: &OutputFolder) -> Result<Outcome, BenchError> {
         let start = Moment::now(&self.run.clock);
-        let worked = self.work(&journal, folder.path()).and_then(|(generated, ranks)| {
+        let worked = self.work(journal, folder.path()).and_then(|(generated, ranks)| {
             Ok((generated, gather::receive(&self.run.team, ranks, folder.path())?))
         });
         match worked {

@@ -7,14 +7,11 @@ use std::sync::atomic::AtomicBool;
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, EpochOrder, FileNames as _, Listing, SampleSpace, Shuffle};
 use feedline_loader::{Deal, Dealing, EpochShare, LastBatch, Remainder, Sharding, TorchConfig};
-use feedline_ranks::Team;
 use feedline_store::{Memory, Mode, Posix, Store};
 use feedline_workload::{DataLoader, Format, IoEngine, Workload};
 
-use crate::cache::CachePolicy;
 use crate::error::BenchError;
 use crate::folder::{Existing, OutputFolder};
-use crate::observer::{Level, Silent};
 use crate::plan::{Plan, Semantics};
 use crate::reading::LoaderPlan;
 use crate::run::Run;
@@ -71,23 +68,12 @@ impl Specimen {
             _ => Mode::Buffered,
         };
         let store: Arc<dyn Store> = Arc::new(Posix::new(folder.join("data"), mode));
-        let clock = Clock::real();
+        let checkpoints = Arc::new(Memory::new(Clock::real()));
         let run = Run {
             name: "calibration".to_owned(),
-            team: Team::alone(1),
-            plan: plan.clone(),
-            workload: workload.clone(),
-            clock: clock.clone(),
-            data: Arc::clone(&store),
-            checkpoints: Arc::new(Memory::new(clock)),
             stop: Arc::clone(stop),
-            cache: CachePolicy::Keep,
-            drop_before_load: false,
             listing: Listing::Trust,
-            observer: Arc::new(Silent),
-            log_level: Level::Error,
-            random_seed: 0,
-            warnings: Vec::new(),
+            ..Run::new(workload.clone(), plan.clone(), Arc::clone(&store), checkpoints)
         };
         let log = OutputFolder::claim(&folder.join("log"), Existing::Replace)?;
         run.prepare()?.execute(&log)?;

@@ -22,10 +22,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::assessment::Assessment;
 use crate::host::Host;
 use crate::outcome::Outcome;
 use crate::summary::Summary;
-use crate::verdict::Report;
 
 /// Raised when a key changes its meaning or is removed; a new key does not raise it.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -118,7 +118,7 @@ impl SummaryFile {
         })
     }
 
-    pub(crate) fn new(outcome: &Outcome, summary: &Summary, report: &Report) -> Self {
+    pub(crate) fn new(outcome: &Outcome, summary: &Summary, assessment: &Assessment) -> Self {
         let (plan, hosts) = (&outcome.plan, &outcome.hosts);
         let host = &hosts[0];
         let data_gib = data_gib_by_host(outcome);
@@ -128,7 +128,7 @@ impl SummaryFile {
             num_accelerators: plan.ranks,
             num_hosts: hosts.len(),
             hostname: host.name.clone(),
-            metric: DlioMetrics::new(summary, plan.nominal_sample_bytes, report.target),
+            metric: DlioMetrics::new(summary, plan.nominal_sample_bytes, assessment.target),
             num_files_train: plan.train_files.total,
             num_files_eval: plan.eval_files.total,
             num_samples_per_file: plan.samples_per_file,
@@ -141,7 +141,7 @@ impl SummaryFile {
             data_size_per_host_gib: data_gib[0],
             epochs: summary.train.as_ref().map_or(0, |train| train.au_percent.len()),
             end: outcome.end.text.clone(),
-            feedline: FeedlineSummary::new(outcome, summary, report),
+            feedline: FeedlineSummary::new(outcome, summary, assessment),
         }
     }
 }

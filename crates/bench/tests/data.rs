@@ -4,12 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use feedline_bench::{
-    BenchError, CachePolicy, Existing, Level, OutputFolder, Plan, Report, Run, Semantics, Silent,
-    Summary, Team, results,
-};
+use feedline_bench::{BenchError, Existing, Level, OutputFolder, Plan, Run, Semantics};
 use feedline_clock::Clock;
-use feedline_dataset::{Listing, NameRule, discover};
+use feedline_dataset::{NameRule, discover};
 use feedline_store::{
     Durability, FaultInjecting, FolderEntry, Memory, Op, Store, StoreError, Upload, Wrapper,
 };
@@ -28,23 +25,10 @@ fn workload(files: u64) -> Workload {
 }
 
 fn run_on(workload: &Workload, data: Arc<dyn Store>, semantics: Semantics) -> Run {
-    Run {
-        plan: Plan::new(workload, 1, semantics).unwrap(),
-        workload: workload.clone(),
-        name: "test".into(),
-        team: Team::alone(1),
-        clock: Clock::real(),
-        data,
-        checkpoints: Arc::new(Memory::new(Clock::real())),
-        stop: Arc::default(),
-        cache: CachePolicy::Keep,
-        drop_before_load: true,
-        listing: Listing::Look,
-        observer: Arc::new(Silent),
-        log_level: Level::Output,
-        random_seed: 0,
-        warnings: Vec::new(),
-    }
+    let plan = Plan::new(workload, 1, semantics).unwrap();
+    let checkpoints = Arc::new(Memory::new(Clock::real()));
+    let run = Run::new(workload.clone(), plan, data, checkpoints);
+    Run { name: "test".into(), log_level: Level::Output, ..run }
 }
 
 /// Every object below `train` and `valid`.
@@ -228,10 +212,7 @@ fn summary_of(workload: &Workload, semantics: Semantics) -> serde_json::Value {
     let out = tempfile::tempdir().unwrap();
     let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
     let run = run_on(workload, Arc::new(Memory::new(Clock::real())), semantics);
-    let outcome = run.prepare().unwrap().execute(&folder).unwrap();
-    let summary = Summary::new(&outcome);
-    let report = Report::new("test", workload, false, &outcome, &summary);
-    results::write(&folder, &outcome, &summary, &report).unwrap();
+    run.prepare().unwrap().execute(&folder).unwrap();
     let text = std::fs::read_to_string(out.path().join("summary.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use feedline_bench::{
-    CachePolicy, Existing, Level, Outcome, OutputFolder, Plan, Run, Semantics, Silent, Split,
-    Summary, Team,
-};
+use feedline_bench::{Existing, Outcome, OutputFolder, Plan, Run, Semantics, Split, Summary};
 use feedline_clock::Clock;
-use feedline_dataset::Listing;
 use feedline_store::{Memory, Op};
 use feedline_workload::{
     Compression, DataLoader, Format, Framework, Hdf5, ReadModel, ReadType, Shuffle, TimeSpec,
@@ -38,27 +34,12 @@ fn workload(format: Format) -> Workload {
 fn run_on(workload: &Workload, ranks: u32, clock: Clock, store: Memory) -> (Outcome, Summary) {
     feedline_workload::check(workload, ranks).expect("a sound workload");
     let out = tempfile::tempdir().unwrap();
-    let run = Run {
-        plan: Plan::new(workload, ranks, Semantics::Feedline).unwrap(),
-        workload: workload.clone(),
-        name: "test".into(),
-        team: Team::alone(ranks),
-        clock: clock.clone(),
-        data: Arc::new(store),
-        checkpoints: Arc::new(Memory::new(clock)),
-        stop: Arc::default(),
-        cache: CachePolicy::Keep,
-        drop_before_load: true,
-        listing: Listing::Look,
-        observer: Arc::new(Silent),
-        log_level: Level::Error,
-        random_seed: 0,
-        warnings: Vec::new(),
-    };
+    let plan = Plan::new(workload, ranks, Semantics::Feedline).unwrap();
+    let checkpoints = Arc::new(Memory::new(clock.clone()));
+    let run = Run { clock, ..Run::new(workload.clone(), plan, Arc::new(store), checkpoints) };
     let folder = OutputFolder::claim(&out.path().join("out"), Existing::Refuse).unwrap();
-    let outcome = run.prepare().unwrap().execute(&folder).unwrap();
-    let summary = Summary::new(&outcome);
-    (outcome, summary)
+    let finished = run.prepare().unwrap().execute(&folder).unwrap();
+    (finished.outcome, finished.summary)
 }
 
 fn run(workload: &Workload, ranks: u32) -> (Outcome, Summary) {

@@ -4,11 +4,9 @@
 use std::sync::{Arc, Mutex};
 
 use feedline_bench::{
-    BenchError, CachePolicy, Existing, Level, Outcome, OutputFolder, Plan, Run, Semantics, Silent,
-    Summary, Team,
+    BenchError, Existing, Level, Outcome, OutputFolder, Plan, Run, Semantics, Summary, Team,
 };
 use feedline_clock::Clock;
-use feedline_dataset::Listing;
 use feedline_ranks::rehearse;
 use feedline_store::{FaultInjecting, Memory, Op, Store};
 use feedline_workload::{DataLoader, Format, Framework, Shuffle, TimeSpec, Workload};
@@ -86,22 +84,14 @@ impl World {
 
     fn process(&self, team: &Team) -> Result<Option<Outcome>, BenchError> {
         let workload = workload();
+        let plan = Plan::new(&workload, RANKS, Semantics::Feedline).unwrap();
+        let (data, checkpoints) = (Arc::clone(&self.data), Arc::clone(&self.checkpoints));
         let run = Run {
-            plan: Plan::new(&workload, RANKS, Semantics::Feedline).unwrap(),
-            workload,
-            name: "test".into(),
             team: team.clone(),
             clock: self.clock.clone(),
-            data: Arc::clone(&self.data),
-            checkpoints: Arc::clone(&self.checkpoints),
-            stop: Arc::default(),
-            cache: CachePolicy::Keep,
-            drop_before_load: true,
-            listing: Listing::Look,
-            observer: Arc::new(Silent),
             log_level: Level::Output,
             random_seed: 77,
-            warnings: Vec::new(),
+            ..Run::new(workload, plan, data, checkpoints)
         };
         let run = run.prepare()?;
         if !team.leads() {
@@ -109,7 +99,7 @@ impl World {
         }
         let out = tempfile::tempdir().unwrap();
         let folder = OutputFolder::claim(out.path(), Existing::Refuse)?;
-        run.execute(&folder).map(Some)
+        run.execute(&folder).map(|finished| Some(finished.outcome))
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::io;
 
-use feedline_bench::{BenchError, CalibrationError, Dialect};
+use feedline_bench::{BenchError, CalibrationError, Dialect, EmulationError};
 use feedline_ranks::TooFewRanks;
-use feedline_store::SpecError;
 use feedline_trace::TraceError;
 use feedline_workload::WorkloadError;
 
@@ -54,22 +53,9 @@ pub enum EngineError {
         /// What is wrong with it.
         source: CalibrationError,
     },
-    /// A limit of the emulated storage that is not in the form of one.
-    #[error("--store-limit {text}")]
-    StoreLimit {
-        /// As the user wrote it.
-        text: String,
-        /// What is wrong with it.
-        source: SpecError,
-    },
-    /// A fault of the emulated storage that is not in the form of one.
-    #[error("--store-fault {text}")]
-    StoreFault {
-        /// As the user wrote it.
-        text: String,
-        /// What is wrong with it.
-        source: SpecError,
-    },
+    /// A limit or a fault of the emulated storage is not in the form of one.
+    #[error(transparent)]
+    Emulation(#[from] EmulationError),
     /// A trace needs a folder of its own.
     #[error("--trace {folder}: the folder is not empty")]
     TraceFolderTaken {
@@ -139,12 +125,7 @@ impl EngineError {
             Self::BadCalibration { .. } => "measure again with `feedline calibrate`, remove the \
                                             file, or run with --set reader.interpreter=none"
                 .to_owned(),
-            Self::StoreLimit { source, .. } => source.hint().unwrap_or_else(|| {
-                "--store-limit 2GB/s,10kiops,0.2ms, or some of these".to_owned()
-            }),
-            Self::StoreFault { source, .. } => source.hint().unwrap_or_else(|| {
-                "--store-fault read:100:EIO, or --store-fault read:every1000:EIO".to_owned()
-            }),
+            Self::Emulation(error) => error.hint(),
             Self::TraceFolderTaken { .. } => {
                 "name a folder that is not there yet, or remove this one".to_owned()
             }

@@ -14,7 +14,7 @@
 //! let output = RunOutput::new("results");
 //! let alone = Arc::new(feedline_ranks::Alone);
 //! let finished = run(planned, &output, alone, Arc::new(feedline_bench::Silent))?;
-//! println!("{:?}", finished.report.verdict);
+//! println!("{:?}", finished.assessment.verdict);
 //! # Ok::<(), feedline_engine::EngineError>(())
 //! ```
 //!
@@ -25,7 +25,6 @@ mod error;
 
 mod selection;
 
-mod emulation;
 mod options;
 mod stored_calibration;
 
@@ -36,7 +35,6 @@ mod quick;
 mod recording;
 mod run;
 
-pub use emulation::StorageEmulation;
 pub use error::EngineError;
 pub use options::RunOptions;
 pub use place::connect;

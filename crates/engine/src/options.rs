@@ -4,11 +4,10 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use feedline_bench::{CachePolicy, Semantics};
+use feedline_bench::{CachePolicy, Semantics, StorageEmulation};
 use feedline_workload::Sharding;
 use serde::{Deserialize, Serialize};
 
-use crate::emulation::StorageEmulation;
 use crate::error::EngineError;
 use crate::stored_calibration::StoredCalibration;
 
@@ -98,7 +97,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&back).unwrap(), text);
         assert_eq!((back.accelerators, back.sharding), (7, Sharding::Dlio200));
         assert_eq!((back.semantics, back.seed), (Semantics::Dlio, u64::MAX));
-        assert_eq!(back.storage.altered(), options.storage.altered());
+        assert_eq!(back.storage, options.storage);
         let damaged = text.replace("read:100:EIO", "read:never:EIO");
         let error = serde_json::from_str::<RunOptions>(&damaged).unwrap_err().to_string();
         assert!(error.starts_with("--store-fault read:never:EIO"), "{error}");

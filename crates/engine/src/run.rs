@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use feedline_bench::results::{self, LogSettings};
 use feedline_bench::{
-    BenchError, Existing, Level, Observer, Outcome, OutputFolder, Report, Run, Silent, Summary,
+    Assessment, BenchError, Existing, Level, Observer, Outcome, OutputFolder, Run, Summary,
     SummaryFile, Team,
 };
-use feedline_clock::Clock;
 use feedline_dataset::Listing;
 use feedline_ranks::Link;
 use serde::{Deserialize, Serialize};
@@ -48,14 +46,14 @@ impl RunOutput {
     }
 }
 
-/// A run that is over, and everything that was worked out about it. All result files are written.
+/// A run that is over: its results, which are also on disk.
 pub struct FinishedRun {
     /// What every rank measured.
     pub outcome: Outcome,
     /// The metrics.
     pub summary: Summary,
     /// The verdict and what it rests on.
-    pub report: Report,
+    pub assessment: Assessment,
     /// What `summary.json` holds.
     pub file: SummaryFile,
     /// The folder of the result files.
@@ -84,26 +82,19 @@ pub fn run(
 ) -> Result<FinishedRun, EngineError> {
     let (selection, options) = (planned.selection.clone(), planned.options.clone());
     send(&*link, Some(&RunOrder { version: VERSION.to_owned(), selection, options }))?;
-    let run = build(&planned, link, Arc::clone(&observer), output.log_level)?;
-    let (data, ranks) = (Arc::clone(&run.data), ranks_of(&run.team));
+    let run = build(&planned, link)?;
+    let run = Run { observer, log_level: output.log_level, quick: output.is_quick, ..run };
+    let ranks = ranks_of(&run.team);
     let run = run.prepare()?;
     let folder = OutputFolder::claim(&output.folder, output.existing)?;
     for (name, text) in planned.hydra_files(&output.run_dir) {
         folder.write_at(&output.run_dir.join(name), |file| file.write_all(text.as_bytes()))?;
     }
-    let (outcome, lost_events) =
+    let (finished, lost_events) =
         recorded(planned.options.trace.as_deref(), ranks, || Ok(run.execute(&folder)?))?;
-    let summary = Summary::new(&outcome);
-    let PlannedRun { composed, workload, options, .. } = planned;
-    let mut report = Report::new(&composed.name, &workload, output.is_quick, &outcome, &summary);
-    report.altered = options.storage.altered();
-    let file = results::write(&folder, &outcome, &summary, &report)?;
-    let log =
-        LogSettings { name: workload.output.log_file.clone(), level: output.log_level, observer };
-    results::close_log(&folder, &log, &outcome, &summary, &report)?;
-    Run::discard_data(&workload, &*data, &outcome)?;
+    let feedline_bench::FinishedRun { outcome, summary, assessment, file } = finished;
     let folder = output.folder.clone();
-    Ok(FinishedRun { outcome, summary, report, file, folder, lost_events })
+    Ok(FinishedRun { outcome, summary, assessment, file, folder, lost_events })
 }
 
 /// Waits for what process 0 has to say; `None` if there is nothing to do.
@@ -129,7 +120,7 @@ impl RunOrder {
     /// As [`run`].
     pub fn assist(self, link: Arc<dyn Link>, stop: &Arc<AtomicBool>) -> Result<u64, EngineError> {
         let planned = PlannedRun::new(self.selection, self.options, stop)?;
-        let run = build(&planned, link, Arc::new(Silent), Level::Error)?;
+        let run = build(&planned, link)?;
         let (trace, ranks) = (planned.options.trace.as_deref(), ranks_of(&run.team));
         let run = run.prepare()?;
         let ((), lost) = recorded(trace, ranks, || Ok(run.assist()?))?;
@@ -156,25 +147,13 @@ fn ranks_of(team: &Team) -> std::ops::Range<u32> {
 }
 
 /// This process's part of a run.
-fn build(
-    planned: &PlannedRun,
-    link: Arc<dyn Link>,
-    observer: Arc<dyn Observer>,
-    log_level: Level,
-) -> Result<Run, EngineError> {
+fn build(planned: &PlannedRun, link: Arc<dyn Link>) -> Result<Run, EngineError> {
     let (workload, options, stop) = (&planned.workload, &planned.options, &planned.stop);
     feedline_store::allow_open_files().map_err(EngineError::OpenFiles)?;
-    let clock = Clock::real();
-    let team = Team::new(link, options.accelerators).map_err(EngineError::Team)?;
-    let storage = options.storage.begin(&clock, workload.train.seed, stop, &team);
+    let (data, checkpoints) = (planned.data()?, place::checkpoints(workload, stop)?);
     Ok(Run {
-        plan: planned.plan.clone(),
-        workload: workload.clone(),
         name: planned.composed.name.clone(),
-        team,
-        clock,
-        data: storage.wrap(planned.data()?),
-        checkpoints: storage.wrap(place::checkpoints(workload, stop)?),
+        team: Team::new(link, options.accelerators).map_err(EngineError::Team)?,
         stop: Arc::clone(stop),
         cache: options.cache,
         drop_before_load: options.drop_before_load,
@@ -182,9 +161,9 @@ fn build(
             true => Listing::Trust,
             false => Listing::Look,
         },
-        observer,
-        log_level,
         random_seed: options.seed,
         warnings: planned.warnings.iter().cloned().chain(planned.plan.trim_notice()).collect(),
+        storage: options.storage.clone(),
+        ..Run::new(workload.clone(), planned.plan.clone(), data, checkpoints)
     })
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use feedline_bench::{Dialect, Silent, SummaryFile, Verdict};
+use feedline_bench::{Dialect, Silent, StorageEmulation, SummaryFile, Verdict};
 use feedline_engine::{
-    EngineError, FinishedRun, PlannedRun, QuickData, RunOptions, RunOutput, StorageEmulation,
-    WorkloadSelection, WorkloadSource, quoted, run,
+    EngineError, FinishedRun, PlannedRun, QuickData, RunOptions, RunOutput, WorkloadSelection,
+    WorkloadSource, quoted, run,
 };
 use feedline_ranks::Alone;
 
@@ -44,7 +44,7 @@ fn a_run_gives_its_results_back_and_leaves_them_on_disk() {
     assert_eq!(done.summary.strict.steps, 4);
     assert_eq!(done.outcome.ranks.len(), 2);
     assert_eq!(done.outcome.generated.unwrap().files, 8);
-    assert!(matches!(done.report.verdict, Verdict::Fed { .. } | Verdict::Starved { .. }));
+    assert!(matches!(done.assessment.verdict, Verdict::Fed { .. } | Verdict::Starved { .. }));
     assert_eq!(SummaryFile::read(&results.join("summary.json")).unwrap(), done.file);
     let again = PlannedRun::new(selection(&data), RunOptions::new(2).unwrap(), &Arc::default());
     let error = finish(again.unwrap(), &results).err().unwrap();

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use feedline_bench::{CachePolicy, Existing, Semantics};
+use feedline_bench::{CachePolicy, Existing, Semantics, StorageEmulation};
 use feedline_engine::{
-    FinishedRun, PlannedRun, QuickData, RunOptions, RunOutput, StorageEmulation, StoredCalibration,
-    quoted, trace_folder,
+    FinishedRun, PlannedRun, QuickData, RunOptions, RunOutput, StoredCalibration, quoted,
+    trace_folder,
 };
 use feedline_report::units;
 

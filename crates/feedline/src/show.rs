@@ -76,7 +76,7 @@ pub(crate) fn result(done: &FinishedRun, as_json: bool) -> anyhow::Result<u8> {
         });
         return print(&serde_json::to_string_pretty(&object)?);
     }
-    print(&screen::screen(&done.outcome, &done.summary, &done.report, &folder, style()))
+    print(&screen::screen(&done.outcome, &done.summary, &done.assessment, &folder, style()))
 }
 
 /// The command line as a page: every command's own help.

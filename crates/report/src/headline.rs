@@ -24,14 +24,14 @@ pub(crate) fn lines(shown: &Shown<'_>, style: Style) -> Vec<String> {
 }
 
 fn headline(shown: &Shown<'_>) -> Headline {
-    let (word, ink, rest) = match shown.report.verdict {
+    let (word, ink, rest) = match shown.assessment.verdict {
         Verdict::NotTrained => return not_trained(shown),
         Verdict::Fed { au_percent, target_percent } => {
             ("FED", Ink::BoldGreen, busy(units::percent(au_percent), target_percent))
         }
         Verdict::Starved { au_percent, target_percent, by, .. } => {
             let au = units::percent_below(au_percent, target_percent);
-            let rest = match (by, shown.report.per_sample) {
+            let rest = match (by, shown.assessment.per_sample) {
                 (Cause::Framework, Some(each)) => format!(
                     " by the framework: Python takes {} per sample, storage {}; accelerators were \
                      busy {au} of the time, target {}",

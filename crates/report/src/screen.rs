@@ -4,7 +4,7 @@
 //! warnings, which are all in `summary.json`.
 
 use feedline_bench::{
-    DLIO_MAIN, FrameworkPlan, Outcome, Report, Semantics, Series, Summary, Transfer, Transfers,
+    Assessment, DLIO_MAIN, FrameworkPlan, Outcome, Semantics, Series, Summary, Transfer, Transfers,
     Verdict,
 };
 use feedline_dataset::MANIFEST_NAME;
@@ -26,11 +26,11 @@ const MIB: f64 = (1u64 << 20) as f64;
 pub fn screen(
     outcome: &Outcome,
     summary: &Summary,
-    report: &Report,
+    assessment: &Assessment,
     out_folder: &str,
     style: Style,
 ) -> String {
-    render(&Shown::new(outcome, summary, report, out_folder), style)
+    render(&Shown::new(outcome, summary, assessment, out_folder), style)
 }
 
 /// The screen of these values.
@@ -55,7 +55,7 @@ pub fn render(shown: &Shown<'_>, style: Style) -> String {
             storage(shown),
             reading(shown),
             framework(shown),
-            altered(shown),
+            emulation(shown),
             page_cache(shown),
             generated(shown),
             transfers("save", "saved", &shown.summary.saves),
@@ -64,7 +64,7 @@ pub fn render(shown: &Shown<'_>, style: Style) -> String {
         ]),
     ];
     let after = block(vec![
-        Some(("next", shown.report.next_step.clone())),
+        Some(("next", shown.assessment.next_step.clone())),
         Some(("results", results(shown))),
     ]);
     joined(&fitted(before, warnings(shown, columns), after, shown))
@@ -72,7 +72,7 @@ pub fn render(shown: &Shown<'_>, style: Style) -> String {
 
 /// Name, size and rules of the run.
 fn workload(shown: &Shown<'_>) -> String {
-    let (plan, report) = (shown.plan, shown.report);
+    let (plan, assessment) = (shown.plan, shown.assessment);
     let mut parts = Vec::new();
     if let (Some(phase), Some(train)) = (plan.train, &shown.summary.train) {
         parts.push(units::counted(u64::from(plan.ranks), "accelerator"));
@@ -98,8 +98,8 @@ fn workload(shown: &Shown<'_>) -> String {
     if plan.semantics == Semantics::Dlio {
         parts.push(format!("semantics of DLIO {DLIO_MAIN}"));
     }
-    let quick = if report.quick { "; --quick: not comparable with other results" } else { "" };
-    format!("{}: {}{quick}", report.workload, parts.join(", "))
+    let quick = if assessment.quick { "; --quick: not comparable with other results" } else { "" };
+    format!("{}: {}{quick}", assessment.workload, parts.join(", "))
 }
 
 /// Which samples an epoch leaves out or reads twice, if it does.
@@ -110,9 +110,9 @@ fn uneven(shown: &Shown<'_>) -> Option<(&'static str, String)> {
 
 fn utilization(shown: &Shown<'_>) -> Option<(&'static str, String)> {
     let (train, strict) = (shown.summary.train.as_ref()?, &shown.summary.strict);
-    let target_percent = 100.0 * shown.report.target;
+    let target_percent = 100.0 * shown.assessment.target;
     let target = units::round_percent(target_percent);
-    let text = match shown.report.verdict {
+    let text = match shown.assessment.verdict {
         Verdict::Unpaced => "n/a: nothing is computed".to_owned(),
         Verdict::TooShort => format!("n/a: too few steps count; target {target}"),
         _ => {
@@ -236,7 +236,7 @@ fn framework(shown: &Shown<'_>) -> Option<(&'static str, String)> {
             held(burnt.held_bytes)
         ),
         FrameworkPlan::LeftOut(left_out) => {
-            let expected = shown.report.forecast_au_percent.map(|au| {
+            let expected = shown.assessment.forecast_au_percent.map(|au| {
                 let reader = reader_name(shown.plan.reading.loader);
                 format!("with {reader} this client would reach about {au:.0} %; ")
             });
@@ -263,10 +263,10 @@ pub(crate) fn reader_name(loader: DataLoader) -> &'static str {
     }
 }
 
-fn altered(shown: &Shown<'_>) -> Option<(&'static str, String)> {
-    let altered = &shown.report.altered;
-    let text = || format!("storage {}: not comparable with other results", altered.described());
-    (!altered.is_nothing()).then(|| ("what if", text()))
+fn emulation(shown: &Shown<'_>) -> Option<(&'static str, String)> {
+    let emulation = &shown.assessment.storage;
+    let text = || format!("storage {}: not comparable with other results", emulation.described());
+    (!emulation.is_none()).then(|| ("what if", text()))
 }
 
 fn page_cache(shown: &Shown<'_>) -> Option<(&'static str, String)> {
@@ -370,7 +370,7 @@ fn results(shown: &Shown<'_>) -> String {
 
 /// Every warning's lines; the label stands before the first one.
 fn warnings(shown: &Shown<'_>, columns: usize) -> Vec<Vec<String>> {
-    let texts = shown.warnings.iter().chain(&shown.report.cautions);
+    let texts = shown.warnings.iter().chain(&shown.assessment.cautions);
     let label = |place| if place == 0 { "warnings" } else { "" };
     texts.enumerate().map(|(place, text)| item(label(place), text, columns)).collect()
 }

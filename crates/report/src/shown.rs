@@ -3,7 +3,7 @@
 //! Not the [`Outcome`] itself, because that holds the ranks' step logs and cannot be made by hand:
 //! the screen is a function of these values alone.
 
-use feedline_bench::{Outcome, Plan, Report, StorageCounts, Summary};
+use feedline_bench::{Assessment, Outcome, Plan, StorageCounts, Summary};
 use feedline_dataset::Generated;
 
 /// Everything that the last screen shows.
@@ -14,7 +14,7 @@ pub struct Shown<'a> {
     /// The metrics.
     pub summary: &'a Summary,
     /// The verdict and what goes with it.
-    pub report: &'a Report,
+    pub assessment: &'a Assessment,
     /// The data generation, if there was one.
     pub generated: Option<Generated>,
     /// What the training readers asked of the store.
@@ -34,13 +34,13 @@ impl<'a> Shown<'a> {
     pub fn new(
         outcome: &'a Outcome,
         summary: &'a Summary,
-        report: &'a Report,
+        assessment: &'a Assessment,
         out_folder: &'a str,
     ) -> Self {
         Self {
             plan: &outcome.plan,
             summary,
-            report,
+            assessment,
             generated: outcome.generated,
             storage: outcome.storage_counts(),
             warnings: &outcome.warnings,

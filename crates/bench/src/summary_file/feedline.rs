@@ -9,13 +9,14 @@ use super::SCHEMA_VERSION;
 use super::checkpoints::CheckpointsSummary;
 use super::ordered_map::OrderedMap;
 use super::storage::{self, OperationSummary};
+use crate::assessment::Assessment;
 use crate::framework::FrameworkPlan;
 use crate::host::{Host, usable_cpus};
 use crate::metrics::{Split, StrictTally};
 use crate::outcome::{EpochOutcome, Outcome};
 use crate::plan::{PhasePlan, Plan};
 use crate::summary::Summary;
-use crate::verdict::{Cause, Report, Verdict};
+use crate::verdict::{Cause, Verdict};
 
 /// Feedline's own part of the results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -163,16 +164,17 @@ pub struct GenerationSummary {
 }
 
 impl FeedlineSummary {
-    pub(super) fn new(outcome: &Outcome, summary: &Summary, report: &Report) -> Self {
+    pub(super) fn new(outcome: &Outcome, summary: &Summary, assessment: &Assessment) -> Self {
         let (plan, strict) = (&outcome.plan, &summary.strict);
         let reading = &plan.reading;
         let (first_rank_done_seconds, last_rank_done_seconds) = summary.rank_done_s.unzip();
         let percent = 100.0 / strict.split.total_ns().max(1) as f64;
+        let faults = assessment.storage.faults.iter().map(ToString::to_string).collect();
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Self {
             schema_version: SCHEMA_VERSION,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            workload: report.workload.clone(),
+            workload: assessment.workload.clone(),
             semantics: plan.semantics.as_str().to_owned(),
             data_loader: reading.loader.as_str().to_owned(),
             read_model: reading.model().to_owned(),
@@ -193,12 +195,12 @@ impl FeedlineSummary {
             accelerators: plan.ranks,
             processes: outcome.geometry.processes(),
             hosts: hosts(outcome),
-            quick: report.quick,
+            quick: assessment.quick,
             interrupted: outcome.interrupted,
-            comparable: !report.quick && !outcome.interrupted && report.altered.is_nothing(),
-            store_limit: report.altered.limit.clone(),
-            store_faults: report.altered.faults.clone(),
-            verdict: VerdictSummary::new(report),
+            comparable: !assessment.quick && !outcome.interrupted && assessment.storage.is_none(),
+            store_limit: assessment.storage.limit.map(|limit| limit.to_string()),
+            store_faults: faults,
+            verdict: VerdictSummary::new(assessment),
             au_strict_percentage: strict.au_percent,
             au_strict_worst_rank_percentage: strict.au_worst_rank_percent,
             throughput_strict_samples_per_second: strict.samples_per_s,
@@ -216,8 +218,8 @@ impl FeedlineSummary {
             storage: storage::operations(outcome),
             generation: outcome.generated.map(GenerationSummary::new),
             checkpoints: CheckpointsSummary::new(outcome, summary),
-            warnings: outcome.warnings.iter().chain(&report.cautions).cloned().collect(),
-            next_step: report.next_step.clone(),
+            warnings: outcome.warnings.iter().chain(&assessment.cautions).cloned().collect(),
+            next_step: assessment.next_step.clone(),
         }
     }
 }
@@ -305,8 +307,8 @@ impl ShardingSummary {
 }
 
 impl VerdictSummary {
-    fn new(report: &Report) -> Self {
-        let (au_percentage, starved_by, share_percentage) = match report.verdict {
+    fn new(assessment: &Assessment) -> Self {
+        let (au_percentage, starved_by, share_percentage) = match assessment.verdict {
             Verdict::Fed { au_percent, .. } => (Some(au_percent), None, None),
             Verdict::Starved { au_percent, by, share_percent, .. } => {
                 (Some(au_percent), Some(by), Some(share_percent))
@@ -314,8 +316,8 @@ impl VerdictSummary {
             Verdict::Unpaced | Verdict::TooShort | Verdict::NotTrained => (None, None, None),
         };
         Self {
-            result: report.verdict.as_str().to_owned(),
-            target_percentage: 100.0 * report.target,
+            result: assessment.verdict.as_str().to_owned(),
+            target_percentage: 100.0 * assessment.target,
             au_percentage,
             starved_by,
             share_percentage,

@@ -1,6 +1,6 @@
 //! Runs in which the framework itself takes time.
 
-use feedline_bench::{Cause, Report, Split, Verdict};
+use feedline_bench::{Assessment, Cause, Circumstances, Split, Verdict};
 use feedline_loader::{Curve, FrameworkCost, HandOver, Often, WorkerStart};
 
 use crate::scenario::{S, Scenario};
@@ -29,13 +29,13 @@ fn the_interpreter_holds_the_accelerator_back() {
     check_rates(&summary, 50.0, 2.0 / 6.0, 400.0 / 9.0, 4.0 / 9.0);
     assert_eq!(summary.strict.split, split(0.5, 1.5 + 3.0, 4.0));
     let workload = feedline_workload::Workload::default();
-    let report = Report::new("test", &workload, false, &outcome, &summary);
-    let Verdict::Starved { by, share_percent, .. } = report.verdict else {
-        panic!("{:?}", report.verdict)
+    let assessment = Assessment::new(Circumstances::default(), &workload, &outcome, &summary);
+    let Verdict::Starved { by, share_percent, .. } = assessment.verdict else {
+        panic!("{:?}", assessment.verdict)
     };
     assert_eq!((by, share_percent), (Cause::Framework, 50.0));
     // 4 samples of 0.5 s; what the framework takes is the plan's.
-    let each = report.per_sample.unwrap();
+    let each = assessment.per_sample.unwrap();
     assert_eq!((each.framework_s, each.storage_s), (2.0, 0.5));
 }
 

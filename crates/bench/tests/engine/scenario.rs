@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use feedline_bench::{
-    Burnt, CachePolicy, Existing, FrameworkPlan, Level, Observer, Outcome, OutputFolder, Plan, Run,
-    Semantics, Silent, Summary, Team,
+    Burnt, Existing, FrameworkPlan, Level, Observer, Outcome, OutputFolder, Plan, Run, Semantics,
+    Silent, Summary,
 };
 use feedline_clock::Clock;
-use feedline_dataset::Listing;
 use feedline_loader::FrameworkCost;
 use feedline_store::{Limit, Memory, Op, RateLimiter, Store, Throttled};
 use feedline_workload::{DataLoader, Format, Framework, ReadModel, TimeSpec, Workload};
@@ -95,24 +94,15 @@ impl Scenario {
         let mut plan = Plan::new(&self.workload, self.ranks, self.semantics).unwrap();
         plan.framework = self.cost.map_or(FrameworkPlan::Ignored, burnt);
         let run = Run {
-            plan,
-            workload: self.workload,
-            name: "test".into(),
-            team: Team::alone(self.ranks),
             clock,
-            data,
-            checkpoints,
             stop: self.stop,
-            cache: CachePolicy::Keep,
-            drop_before_load: true,
-            listing: Listing::Look,
             observer: self.observer,
             log_level: Level::Output,
             random_seed: 77,
-            warnings: Vec::new(),
+            ..Run::new(self.workload, plan, data, checkpoints)
         };
         let folder = OutputFolder::claim(out.path(), Existing::Refuse).unwrap();
-        run.prepare().unwrap().execute(&folder).unwrap()
+        run.prepare().unwrap().execute(&folder).unwrap().outcome
     }
 }
 

@@ -1,8 +1,8 @@
 //! Whole screens of runs whose values were made up.
 
 use feedline_bench::{
-    Altered, AskedRange, Burnt, Cause, Geometry, Host, LeftOut, Moment, PerSample, Plan, Split,
-    StorageCounts, Strict, Transfer, Transfers, Verdict,
+    AskedRange, Burnt, Cause, Geometry, Host, LeftOut, Moment, PerSample, Plan, Split,
+    StorageCounts, StorageEmulation, Strict, Transfer, Transfers, Verdict,
 };
 use feedline_dataset::Generated;
 use feedline_workload::{BUILT_IN, Location, Override, Source, compose, presets, resolve};
@@ -18,7 +18,7 @@ const WIDE: Style = Style { width: 100, color: false };
 struct Made {
     plan: Plan,
     summary: Summary,
-    report: Report,
+    assessment: Assessment,
     generated: Option<Generated>,
     storage: StorageCounts,
     warnings: Vec<String>,
@@ -31,7 +31,7 @@ impl Made {
         let shown = Shown {
             plan: &self.plan,
             summary: &self.summary,
-            report: &self.report,
+            assessment: &self.assessment,
             generated: self.generated,
             storage: self.storage,
             warnings: &self.warnings,
@@ -97,11 +97,11 @@ fn starved() -> Made {
             cached_share: vec![Some(0.0), Some(0.2), Some(0.3), Some(0.31), Some(0.314)],
             ..untrained()
         },
-        report: Report {
+        assessment: Assessment {
             workload: "unet3d_h100".into(),
             target: 0.9,
             quick: false,
-            altered: Altered::default(),
+            storage: StorageEmulation::default(),
             per_sample: None,
             forecast_au_percent: None,
             verdict: Verdict::Starved { au_percent, target_percent, by, share_percent: 53.2 },
@@ -138,9 +138,9 @@ fn fed() -> Made {
     run.summary.strict.au_percent = Some(96.9);
     run.summary.strict.au_worst_rank_percent = Some(96.4);
     run.summary.train.as_mut().unwrap().au_percent = vec![Some(97.2); 5];
-    run.report.verdict = Verdict::Fed { au_percent: 97.2, target_percent: 90.0 };
-    run.report.next_step = "find the limit: --accelerators 4".into();
-    run.report.cautions.clear();
+    run.assessment.verdict = Verdict::Fed { au_percent: 97.2, target_percent: 90.0 };
+    run.assessment.next_step = "find the limit: --accelerators 4".into();
+    run.assessment.cautions.clear();
     run.warnings.clear();
     run
 }
@@ -149,8 +149,8 @@ fn unpaced() -> Made {
     let mut run = fed();
     run.summary.strict.split = Split { storage_ns: 9 * S, decode_ns: S, ..Split::default() };
     run.summary.train.as_mut().unwrap().au_percent = vec![Some(0.0); 5];
-    run.report.verdict = Verdict::Unpaced;
-    run.report.next_step = "give the accelerators something to do".into();
+    run.assessment.verdict = Verdict::Unpaced;
+    run.assessment.next_step = "give the accelerators something to do".into();
     run
 }
 
@@ -168,10 +168,10 @@ fn too_short() -> Made {
     run.summary.rank_done_s = Some((1.2, 1.2));
     run.summary.cached_share = vec![None];
     run.storage = StorageCounts::default();
-    run.report.verdict = Verdict::TooShort;
-    run.report.quick = true;
-    run.report.next_step = "make more steps: --epochs N, or more files".into();
-    run.report.cautions.clear();
+    run.assessment.verdict = Verdict::TooShort;
+    run.assessment.quick = true;
+    run.assessment.next_step = "make more steps: --epochs N, or more files".into();
+    run.assessment.cautions.clear();
     run.warnings.clear();
     run
 }
@@ -188,9 +188,9 @@ fn generation_only() -> Made {
     let overrides = ["++workload.workflow.generate_data=True", "++workload.workflow.train=False"];
     run.plan = planned("default", &overrides, 1, Semantics::Feedline);
     run.summary = untrained();
-    run.report.workload = "default".into();
-    run.report.verdict = Verdict::NotTrained;
-    run.report.next_step = "train on the data: leave --generate-only out".into();
+    run.assessment.workload = "default".into();
+    run.assessment.verdict = Verdict::NotTrained;
+    run.assessment.next_step = "train on the data: leave --generate-only out".into();
     run.generated =
         Some(Generated { files: 72, bytes: 312_624, wall_ns: S / 4, ..Generated::default() });
     run.storage = StorageCounts::default();
@@ -350,21 +350,23 @@ results     results/unet3d/summary.json and the files of each rank beside it
 }
 
 #[test]
-fn a_storage_that_was_altered_is_said_to_be() {
+fn an_emulated_storage_is_said_to_be_one() {
     let mut run = starved();
     let line = |run: &Made| {
         let text = run.render(WIDE);
         text.lines().find(|line| line.starts_with("what if")).map(str::to_owned)
     };
     assert_eq!(line(&run), None);
-    run.report.altered.limit = Some("2GB/s,200us".into());
+    let faults = ["read:9:EIO".to_owned(), "open:5:ENOENT".to_owned()];
+    let emulation = StorageEmulation::parse(Some("2GB/s,200us"), &faults).unwrap();
+    run.assessment.storage.limit = emulation.limit;
     let expected = "what if     storage limited to 2GB/s,200us: not comparable with other results";
     assert_eq!(line(&run).as_deref(), Some(expected));
-    run.report.altered.faults = vec!["read:9:EIO".into(), "open:5:ENOENT".into()];
+    run.assessment.storage.faults = emulation.faults;
     let expected = "what if     storage limited to 2GB/s,200us, failing read:9:EIO open:5:ENOENT: not \
                     comparable with";
     assert_eq!(line(&run).as_deref(), Some(expected));
-    run.report.altered.limit = None;
+    run.assessment.storage.limit = None;
     let expected = "what if     storage failing read:9:EIO open:5:ENOENT: not comparable with other \
                     results";
     assert_eq!(line(&run).as_deref(), Some(expected));
@@ -576,7 +578,7 @@ fn a_run_stopped_before_training_says_how_far_it_came() {
 fn a_missed_target_reads_as_missed() {
     let mut run = starved();
     let (target_percent, by) = (90.0, Cause::Decode);
-    run.report.verdict =
+    run.assessment.verdict =
         Verdict::Starved { au_percent: 89.96, target_percent, by, share_percent: 8.0 };
     run.summary.train.as_mut().unwrap().au_percent = vec![Some(89.96)];
     let text = run.render(WIDE);
@@ -597,7 +599,7 @@ fn nothing_is_ever_nan_or_infinite() {
     run.summary.strict.sample_bytes_per_s = None;
     run.summary.cached_share = bad.to_vec();
     run.summary.rank_done_s = Some((f64::NAN, f64::INFINITY));
-    run.report.verdict = Verdict::Fed { au_percent: f64::NAN, target_percent: f64::NAN };
+    run.assessment.verdict = Verdict::Fed { au_percent: f64::NAN, target_percent: f64::NAN };
     let text = run.render(WIDE).to_lowercase();
     assert!(!text.contains("nan") && !text.contains("inf"), "{text}");
     assert!(text.contains("n/a samples/s, n/a mb/s"), "{text}");
@@ -660,7 +662,7 @@ fn an_outcome_is_shown_by_its_values() {
         interrupted: false,
     };
     let summary = Summary::new(&outcome);
-    let text = screen(&outcome, &summary, &run.report, "results/unet3d/", NARROW);
+    let text = screen(&outcome, &summary, &run.assessment, "results/unet3d/", NARROW);
     assert_eq!(text, run.render(NARROW));
 }
 
@@ -676,9 +678,9 @@ fn held_back_by_python() -> Made {
         source: "Python 3.11.7, torch 2.15.0, measured 2026-11-18".into(),
         caution: None,
     });
-    run.report.per_sample = Some(PerSample { framework_s: 0.069, storage_s: 0.003 });
+    run.assessment.per_sample = Some(PerSample { framework_s: 0.069, storage_s: 0.003 });
     let (au_percent, target_percent) = (41.34, 90.0);
-    run.report.verdict =
+    run.assessment.verdict =
         Verdict::Starved { au_percent, target_percent, by: Cause::Framework, share_percent: 39.0 };
     run
 }
@@ -709,7 +711,7 @@ fn what_is_left_out_of_the_headline_is_said_in_one_line() {
     let mut run = fed();
     let why = "this machine has no calibration".to_owned();
     run.plan.framework = FrameworkPlan::LeftOut(LeftOut { why, forecast: None });
-    run.report.forecast_au_percent = Some(30.4);
+    run.assessment.forecast_au_percent = Some(30.4);
     let text = run.render(WIDE);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.starts_with("FED: "), "{text}");
@@ -720,7 +722,7 @@ fn what_is_left_out_of_the_headline_is_said_in_one_line() {
         ),
         "{text}"
     );
-    run.report.forecast_au_percent = None;
+    run.assessment.forecast_au_percent = None;
     let flat = run.render(WIDE).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("no calibration; measure it: feedline calibrate"), "{flat}");
 }
