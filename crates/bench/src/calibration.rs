@@ -260,7 +260,7 @@ impl Calibration {
         if dataset.compression != Compression::None {
             return None;
         }
-        let points = &self.readers.get(dataset.format.as_str())?.points;
+        let points = &self.readers.get(dataset.format.name)?.points;
         let resized = dataset.record_length_bytes_resize;
         let loader =
             self.data_loader.as_ref().filter(|_| reader.data_loader == DataLoader::Pytorch);
@@ -316,7 +316,7 @@ impl DataLoaderFigures {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use feedline_workload::Format;
+    use feedline_workload::SampleFormat;
 
     use super::*;
 
@@ -370,7 +370,7 @@ pub(crate) mod tests {
 
     pub(crate) fn workload() -> Workload {
         let mut workload = Workload::default();
-        workload.dataset.format = Format::Npz;
+        workload.dataset.format = SampleFormat::find("npz").unwrap();
         workload.reader.data_loader = DataLoader::Pytorch;
         workload
     }
@@ -473,7 +473,10 @@ pub(crate) mod tests {
             cost(&|w: &mut Workload| w.reader.data_loader = DataLoader::Tensorflow).unwrap();
         assert_eq!((found.hand_over, found.start.consumer_ns), (HandOver::default(), 0));
         // What was not measured is not known.
-        assert_eq!(cost(&|w: &mut Workload| w.dataset.format = Format::Hdf5), None);
+        assert_eq!(
+            cost(&|w: &mut Workload| w.dataset.format = SampleFormat::find("hdf5").unwrap()),
+            None
+        );
         assert_eq!(cost(&|w: &mut Workload| w.dataset.compression = Compression::Gzip), None);
     }
 

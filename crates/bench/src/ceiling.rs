@@ -289,7 +289,7 @@ impl<'a> Bench<'a> {
         let compute_s = workload.train.computation_time.mean_seconds();
         let target_percent = 100.0 * workload.metric.au;
         let format = support::format(&workload, Semantics::Feedline)?;
-        let element = support::element(&workload)?;
+        let element = workload.dataset.record_element_type;
         let sample = largest_sample(&workload, element);
         let dataset = &mut workload.dataset;
         dataset.num_samples_per_file =

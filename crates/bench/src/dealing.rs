@@ -3,7 +3,7 @@
 use feedline_dataset::{SampleSpace, Shuffle};
 use feedline_loader::{Dealing, EpochTally, LastBatch, Remainder, Sharding as Deal};
 use feedline_workload::{
-    DataLoader, Phase, SampleOrder, Sharding, Shuffle as Asked, Workload, WorkloadError,
+    DataLoader, Phase, SampleOrder, Sharding, ShuffleMode, Workload, WorkloadError,
 };
 
 use crate::error::BenchError;
@@ -22,7 +22,7 @@ pub(crate) fn sharding(
     ranks: u64,
 ) -> Sharding {
     let reader = &workload.reader;
-    let streamed = workload.dataset.format.is_streamed();
+    let streamed = workload.dataset.format.is_streamed;
     let as_dlio = semantics == Semantics::Dlio || reader.sample_order == SampleOrder::Dlio;
     match (reader.sharding, reader.data_loader) {
         (Sharding::Auto, _) if as_dlio => Sharding::Dlio,
@@ -51,7 +51,7 @@ pub(crate) fn dealing(
     let of_dlio = matches!(sharding, Sharding::Dlio | Sharding::Dlio200);
     if sharding == Sharding::Dlio200 {
         let units =
-            if format.is_streamed() && space.files >= ranks { space.files } else { space.len() };
+            if format.is_streamed && space.files >= ranks { space.files } else { space.len() };
         if units % ranks != 0 {
             return Err(BenchError::DlioStuck { units, ranks });
         }
@@ -61,7 +61,7 @@ pub(crate) fn dealing(
         Sharding::Files if loader == DataLoader::Pytorch => Deal::WorkerFiles { workers },
         Sharding::Files => Deal::Files,
         Sharding::Records => Deal::Records,
-        Sharding::Dlio | Sharding::Dlio200 if format.is_streamed() => match loader {
+        Sharding::Dlio | Sharding::Dlio200 if format.is_streamed => match loader {
             DataLoader::Pytorch => Deal::WorkerFiles { workers },
             _ if space.files < ranks => Deal::Records,
             _ => Deal::Files,
@@ -86,9 +86,9 @@ pub(crate) fn dealing(
 /// How the epochs of training are shuffled.
 pub(crate) fn shuffle(workload: &Workload, semantics: Semantics, phase: &PhasePlan) -> Shuffle {
     let reader = &workload.reader;
-    let samples_shuffled = reader.sample_shuffle != Asked::Off;
+    let samples_shuffled = reader.sample_shuffle != ShuffleMode::Off;
     if phase.sharding == Sharding::Dlio200 {
-        let ordered = workload.dataset.format.is_streamed()
+        let ordered = workload.dataset.format.is_streamed
             || reader.data_loader != DataLoader::Pytorch
             || reader.sample_order == SampleOrder::Sequential;
         let len = phase.dealing.samples(0);
@@ -97,7 +97,7 @@ pub(crate) fn shuffle(workload: &Workload, semantics: Semantics, phase: &PhasePl
     if semantics == Semantics::Dlio {
         return Shuffle::None;
     }
-    let files_shuffled = reader.file_shuffle != Asked::Off;
+    let files_shuffled = reader.file_shuffle != ShuffleMode::Off;
     match reader.sample_order {
         SampleOrder::Sequential | SampleOrder::Dlio => Shuffle::None,
         SampleOrder::Auto if workload.has_shuffle_buffer() => match files_shuffled {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use feedline_formats::ReadUnit;
 use feedline_loader::{FrameworkCost, WorkerStart};
-use feedline_workload::{DataLoader, Format, Interpreter, ReadModel, Workload};
+use feedline_workload::{DataLoader, Interpreter, ReadModel, Workload};
 
 use crate::calibration::Calibration;
 use crate::error::BenchError;
@@ -73,7 +74,7 @@ impl FrameworkPlan {
             return Ok(Self::Ignored);
         }
         let wanted = workload.reader.interpreter;
-        let format = workload.dataset.format.as_str();
+        let format = workload.dataset.format.name;
         let Some(found) = found else {
             return match wanted {
                 Interpreter::Calibrated => Err(BenchError::NotCalibrated),
@@ -107,7 +108,7 @@ impl FrameworkPlan {
             && reader.interpreter != Interpreter::None
             && workload.read_model() == ReadModel::Framework
             && matches!(reader.data_loader, DataLoader::Pytorch | DataLoader::Tensorflow)
-            && workload.dataset.format != Format::Synthetic
+            && workload.dataset.format.read_unit != ReadUnit::Nothing
     }
 
     fn left_out(why: String, workload: &Workload, plan: &Plan) -> Self {
@@ -287,7 +288,7 @@ impl Forecast {
 
 #[cfg(test)]
 mod tests {
-    use feedline_workload::TimeSpec;
+    use feedline_workload::{SampleFormat, TimeSpec};
 
     use super::*;
     use crate::calibration::tests::{made_up, workload};
@@ -332,7 +333,7 @@ mod tests {
             "the framework's cost was measured on another CPU (A CPU): this one is B"
         );
         assert!(word(&workload, None).starts_with("error: `reader.interpreter: calibrated`"));
-        workload.dataset.format = Format::Hdf5;
+        workload.dataset.format = SampleFormat::find("hdf5").unwrap();
         assert_eq!(
             word(&workload, Some("A CPU")),
             "error: `reader.interpreter: calibrated`: c.json does not cover this kind of hdf5"

@@ -204,7 +204,7 @@ fn nominal_sample_bytes(workload: &Workload, semantics: Semantics) -> f64 {
     let knows_dims = semantics == Semantics::Feedline || generates;
     if !dataset.record_dims.is_empty() && knows_dims {
         let elements: u64 = dataset.record_dims.iter().product();
-        return (elements * dataset.record_element_size_bytes()) as f64;
+        return (elements * dataset.record_element_type.size_bytes()) as f64;
     }
     if semantics == Semantics::Dlio && generates {
         return 1.0; // Q7: DLIO overwrites the length when it also generates.

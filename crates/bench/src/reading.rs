@@ -1,14 +1,13 @@
 //! From what the workload says about reading to the loader that does it.
 
 use feedline_clock::Clock;
-use feedline_dataset::{DataSet, KeptFor, ReadModel, Reading};
+use feedline_dataset::{DataSet, KeptFor, ReadMethod, Reading};
 use feedline_formats::{Libraries, Python, RECORD_BUFFER_BYTES};
 use feedline_loader::{
     Deal, Loader, Preprocess, Rows, StreamConfig, StreamLoader, TorchConfig, TorchLoader,
 };
 use feedline_workload::{
-    DataLoader, Format, IoEngine, PythonVersion, ReadModel as Model, ReadType, Reader, SampleOrder,
-    Sharding, Shuffle, Workload,
+    DataLoader, IoEngine, ReadModel, ReadType, Reader, SampleOrder, Sharding, ShuffleMode, Workload,
 };
 
 /// Batches that DALI has under way when the workload does not say.
@@ -51,31 +50,16 @@ pub struct Calls {
 
 impl Calls {
     fn of(workload: &Workload) -> Option<Self> {
-        if workload.read_model() != Model::Framework || is_remote(workload) {
+        if workload.read_model() != ReadModel::Framework || is_remote(workload) {
             return None;
         }
-        let (library, on_python) = match workload.dataset.format {
-            Format::Npz | Format::Npy => ("NumPy", true),
-            Format::Hdf5 | Format::Hdf5Opt => ("h5py", false),
-            Format::Jpeg | Format::Png => ("Pillow", true),
-            Format::Csv => ("pandas", true),
-            Format::Tfrecord => ("TensorFlow", false),
-            Format::Webdataset => ("webdataset", true),
-            Format::Parquet => ("pyarrow", false),
-            Format::Safetensors => ("safetensors", false),
-            Format::IndexedBinary | Format::MmapIndexedBinary => ("DLIO's indexed reader", true),
-            Format::Synthetic => return None,
-        };
-        let python = match workload.reader.python {
-            PythonVersion::V3_13 => Python::Before314,
-            PythonVersion::V3_14 => Python::From314,
-        };
+        let reader = workload.dataset.format.framework?;
         let record_buffer_bytes = workload.reader.transfer_size.map(|bytes| bytes as usize);
         let libraries = Libraries {
-            python,
+            python: workload.reader.python,
             record_buffer_bytes: record_buffer_bytes.unwrap_or(RECORD_BUFFER_BYTES),
         };
-        Some(Self { library, libraries, on_python })
+        Some(Self { library: reader.library().0, libraries, on_python: reader.is_on_python() })
     }
 
     /// The interpreter, where its files are used.
@@ -94,9 +78,9 @@ fn is_remote(workload: &Workload) -> bool {
 
 /// Whether the size of a read call is the workload's to choose.
 fn takes_transfer_size(workload: &Workload) -> bool {
-    workload.read_model() != Model::Framework
+    workload.read_model() != ReadModel::Framework
         || is_remote(workload)
-        || workload.dataset.format == Format::Tfrecord
+        || workload.dataset.format.name == "tfrecord"
 }
 
 /// A loader to be made.
@@ -117,7 +101,7 @@ impl ReadPlan {
             IoEngine::Auto => IoEngine::Sync,
             engine => engine,
         };
-        let eval = Reader { sample_shuffle: Shuffle::Off, ..reader.clone() };
+        let eval = Reader { sample_shuffle: ShuffleMode::Off, ..reader.clone() };
         Self {
             loader: reader.data_loader,
             reading: reading(workload),
@@ -153,8 +137,8 @@ impl ReadPlan {
     /// Reads of one reader under way together, in the deep model.
     pub fn queue_depth(&self) -> Option<usize> {
         match self.reading.model {
-            ReadModel::Framework | ReadModel::Native => None,
-            ReadModel::Deep { depth } => Some(depth),
+            ReadMethod::Framework | ReadMethod::Native => None,
+            ReadMethod::Deep { depth } => Some(depth),
         }
     }
 
@@ -171,15 +155,15 @@ impl ReadPlan {
 fn reading(workload: &Workload) -> Reading {
     let reader = &workload.reader;
     let model = match workload.read_model() {
-        Model::Auto | Model::Framework => ReadModel::Framework,
-        Model::Native => ReadModel::Native,
-        Model::Deep => ReadModel::Deep { depth: reader.queue_depth as usize },
+        ReadModel::Auto | ReadModel::Framework => ReadMethod::Framework,
+        ReadModel::Native => ReadMethod::Native,
+        ReadModel::Deep => ReadMethod::Deep { depth: reader.queue_depth as usize },
     };
     let (kept_files, kept_for) = match reader.read_type {
         ReadType::Memory => (reader.kept_files as usize, KeptFor::Run),
         // Who goes through a file keeps it open until then, as tf.data's generators do.
         ReadType::OnDemand => {
-            let streamed = workload.dataset.format.is_streamed();
+            let streamed = workload.dataset.format.is_streamed;
             let kept = streamed || reader.data_loader == DataLoader::Tensorflow;
             (usize::from(kept), KeptFor::Epoch)
         }
@@ -189,7 +173,7 @@ fn reading(workload: &Workload) -> Reading {
 
 impl LoaderPlan {
     fn new(workload: &Workload, reader: &Reader) -> Self {
-        let streamed = workload.dataset.format.is_streamed();
+        let streamed = workload.dataset.format.is_streamed;
         let prefetch = u64::from(reader.prefetch_size);
         let readers = reader.read_threads.max(1);
         let queue = if prefetch == 0 { DALI_QUEUE_DEPTH } else { prefetch };
@@ -248,7 +232,7 @@ impl LoaderPlan {
 
 /// Samples in the shuffle buffer, if the loader has one and is asked to shuffle.
 fn buffer(workload: &Workload, reader: &Reader) -> Option<u64> {
-    let asked = reader.sample_shuffle != Shuffle::Off;
+    let asked = reader.sample_shuffle != ShuffleMode::Off;
     let allowed = matches!(reader.sample_order, SampleOrder::Auto | SampleOrder::Dlio);
     (workload.has_shuffle_buffer() && asked && allowed).then_some(reader.shuffle_size)
 }

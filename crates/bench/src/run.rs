@@ -15,7 +15,7 @@ use feedline_dataset::{
 use feedline_formats::{Companion, FileSize, Format, Place};
 use feedline_ranks::{Member, Team};
 use feedline_store::{EntryKind, Store};
-use feedline_workload::{Shuffle, Workload};
+use feedline_workload::{ShuffleMode, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::assessment::{Assessment, Circumstances};
@@ -155,7 +155,7 @@ impl Run {
         self.data = storage.wrap(self.data);
         self.checkpoints = storage.wrap(self.checkpoints);
         let format = support::format(&self.workload, self.plan.semantics)?;
-        let spec = support::dataset_spec(&self.workload, &self.plan, format)?;
+        let spec = support::dataset_spec(&self.workload, &self.plan, format);
         self.check_memory()?;
         let existing = ExistingFiles::Unknown;
         let mut prepared = PreparedRun { run: self, spec, found: None, existing, saves: None };
@@ -502,8 +502,8 @@ impl Run {
     fn seed(&self) -> u64 {
         let reader = &self.workload.reader;
         let random = match reader.sample_shuffle {
-            Shuffle::Off => reader.file_shuffle == Shuffle::Random,
-            mode => mode == Shuffle::Random,
+            ShuffleMode::Off => reader.file_shuffle == ShuffleMode::Random,
+            mode => mode == ShuffleMode::Random,
         };
         if random { self.random_seed } else { u64::from(self.workload.train.seed) }
     }

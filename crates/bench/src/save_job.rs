@@ -3,11 +3,13 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use feedline_checkpoint::{Background, Container, Draft, Engine, Pool, RankFile, rank_files};
+use feedline_checkpoint::{
+    Background, Container, Dcp, Draft, Engine, Pool, RankFile, Raw, Safetensors, Torch, rank_files,
+};
 use feedline_clock::Clock;
 use feedline_ranks::Ranks;
 use feedline_store::{Durability, Store};
-use feedline_workload::{SaveMode, Workload};
+use feedline_workload::{CheckpointContainer, SaveMode, Workload};
 
 use crate::error::BenchError;
 use crate::saver::Saver;
@@ -82,9 +84,16 @@ impl<'a> SaveJob<'a> {
     }
 
     pub(crate) fn container(&self) -> (&'static str, &'static dyn Container) {
-        let name = self.workload.checkpoint.container.as_str();
-        let container = feedline_checkpoint::find(name).expect("both crates know the same words");
-        (name, container)
+        let container = self.workload.checkpoint.container;
+        (
+            container.as_str(),
+            match container {
+                CheckpointContainer::Torch => &Torch,
+                CheckpointContainer::Safetensors => &Safetensors,
+                CheckpointContainer::Dcp => &Dcp,
+                CheckpointContainer::Raw => &Raw,
+            },
+        )
     }
 
     pub(crate) fn durability(&self) -> Durability {

@@ -1,7 +1,7 @@
 //! What a run tells a trace. The names are those by which analyzers of DLIO's traces know them; what the
 //! loader tells is in the loader.
 
-use feedline_dataset::ReadModel;
+use feedline_dataset::ReadMethod;
 use feedline_recorder::{Site, Span, Tags};
 
 /// All that a rank does.
@@ -37,11 +37,11 @@ static READ_MODELS: [Site; 3] = [
 ];
 
 /// Says once per process how samples are read.
-pub(crate) fn mark_read_model(model: ReadModel) {
+pub(crate) fn mark_read_model(model: ReadMethod) {
     let place = match model {
-        ReadModel::Framework => 0,
-        ReadModel::Native => 1,
-        ReadModel::Deep { .. } => 2,
+        ReadMethod::Framework => 0,
+        ReadMethod::Native => 1,
+        ReadMethod::Deep { .. } => 2,
     };
     READ_MODELS[place].mark(Tags::NONE);
 }

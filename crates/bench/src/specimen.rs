@@ -8,7 +8,7 @@ use feedline_clock::Clock;
 use feedline_dataset::{DataSet, EpochOrder, FileNames as _, Listing, SampleSpace, Shuffle};
 use feedline_loader::{Deal, Dealing, EpochShare, LastBatch, Remainder, Sharding, TorchConfig};
 use feedline_store::{Memory, Mode, Posix, Store};
-use feedline_workload::{DataLoader, Format, IoEngine, Workload};
+use feedline_workload::{DataLoader, IoEngine, SampleFormat, Workload};
 
 use crate::error::BenchError;
 use crate::folder::{Existing, OutputFolder};
@@ -46,7 +46,7 @@ impl Specimen {
     /// Makes `files` files in `folder`, which a run's log shares for a moment.
     pub fn make(
         folder: &Path,
-        format: Format,
+        format: &'static SampleFormat,
         sample_bytes: u64,
         files: u64,
         stop: &Arc<AtomicBool>,
@@ -55,7 +55,7 @@ impl Specimen {
         workload.dataset.format = format;
         workload.dataset.num_files_train = files;
         workload.dataset.record_length_bytes = sample_bytes as f64;
-        if format.is_streamed() {
+        if format.is_streamed {
             let fit = (STREAMED_BYTES / sample_bytes.max(1)).clamp(1, STREAMED_SAMPLES);
             workload.dataset.num_samples_per_file = fit;
         }
@@ -100,7 +100,7 @@ impl Specimen {
     pub fn replay(&self, seconds: f64, stop: &Arc<AtomicBool>) -> Result<Replay, BenchError> {
         let clock = Clock::real();
         let mut reading = self.plan.reading.reading;
-        if self.workload.dataset.format.is_streamed() {
+        if self.workload.dataset.format.is_streamed {
             // The file that a reader is at.
             reading.kept_files = reading.kept_files.max(1);
         }
@@ -160,8 +160,12 @@ mod tests {
     #[test]
     fn our_reader_goes_through_the_files_that_the_real_one_gets() {
         let (folder, stop) = (tempfile::tempdir().unwrap(), Arc::default());
-        for format in [Format::Npz, Format::Tfrecord, Format::IndexedBinary] {
-            let folder = folder.path().join(format.as_str());
+        for format in [
+            SampleFormat::find("npz").unwrap(),
+            SampleFormat::find("tfrecord").unwrap(),
+            SampleFormat::find("indexed_binary").unwrap(),
+        ] {
+            let folder = folder.path().join(format.name);
             let specimen = Specimen::make(&folder, format, 4096, 3, &stop).unwrap();
             let paths = specimen.paths();
             assert_eq!(paths.len(), 3);
@@ -169,7 +173,7 @@ mod tests {
             let found = specimen.replay(0.0, &stop).unwrap();
             assert_eq!(
                 specimen.samples_per_file(),
-                if format == Format::Tfrecord { 16 } else { 1 }
+                if format == SampleFormat::find("tfrecord").unwrap() { 16 } else { 1 }
             );
             assert_eq!(found.sample_bytes, 4096, "{format:?}");
             assert!(found.cpu_ns > 0.0);

@@ -3,25 +3,12 @@
 use std::sync::Arc;
 
 use feedline_dataset::{DatasetSpec, SampleShape, SampleSizes};
-use feedline_formats::{Compression as Packing, Element, Format, Options};
-use feedline_workload::{
-    DataLoader, Dataset, Format as FormatName, Sharding, StorageType, Workload,
-};
+use feedline_formats::{Format, Options};
+use feedline_workload::{DataLoader, Dataset, Sharding, StorageType, Workload};
 
 use crate::error::BenchError;
 use crate::plan::{Plan, Semantics};
 use crate::reading::ReadPlan;
-
-/// The element type of the samples.
-pub(crate) fn element(workload: &Workload) -> Result<Element, BenchError> {
-    let name = &workload.dataset.record_element_type;
-    Element::parse(name).ok_or_else(|| {
-        unsupported(
-            format!("`dataset.record_element_type: {name}`"),
-            "use a NumPy number type such as uint8 or float32",
-        )
-    })
-}
 
 /// The format, if everything that the workload asks for can be done.
 pub(crate) fn format(
@@ -75,17 +62,17 @@ pub(crate) fn dataset_spec(
     workload: &Workload,
     plan: &Plan,
     format: Arc<dyn Format>,
-) -> Result<DatasetSpec, BenchError> {
-    Ok(DatasetSpec {
+) -> DatasetSpec {
+    DatasetSpec {
         train: plan.train_files.clone(),
         eval: plan.eval_files.clone(),
         samples_per_file: plan.samples_per_file,
         shape: sample_shape(&workload.dataset),
-        element: element(workload)?,
+        element: workload.dataset.record_element_type,
         format,
         options: options(workload),
         seed: u64::from(workload.train.seed),
-    })
+    }
 }
 
 /// The sizes of the samples that `dataset` describes, file by file.
@@ -117,7 +104,7 @@ pub(crate) fn read_format(
 fn order_is_dlios(workload: &Workload) -> bool {
     match workload.reader.data_loader {
         DataLoader::Pytorch | DataLoader::Dali => true,
-        DataLoader::Tensorflow => workload.dataset.format == FormatName::Tfrecord,
+        DataLoader::Tensorflow => workload.dataset.format.name == "tfrecord",
         _ => false,
     }
 }
@@ -125,24 +112,18 @@ fn order_is_dlios(workload: &Workload) -> bool {
 /// What the names of the data set's files end with.
 pub(crate) fn extension(workload: &Workload) -> &'static str {
     let format = known_format(workload);
-    format.map_or(workload.dataset.format.as_str(), |format| format.extension())
+    format.map_or(workload.dataset.format.name, |format| format.extension())
 }
 
 fn known_format(workload: &Workload) -> Result<Box<dyn Format>, BenchError> {
-    let name = workload.dataset.format.as_str();
-    let entry = feedline_formats::find(name).ok_or_else(|| {
-        let known: Vec<_> = feedline_formats::FORMATS.iter().map(|format| format.name).collect();
-        unsupported(format!("`dataset.format: {name}`"), format!("formats: {}", known.join(", ")))
-    })?;
-    Ok((entry.build)(&options(workload))?)
+    Ok(workload.dataset.format.build(&options(workload))?)
 }
 
 /// What the workload says about the layout of its files.
 fn options(workload: &Workload) -> Options {
     let dataset = &workload.dataset;
-    let packing = Packing::parse(dataset.compression.as_str());
     Options {
-        compression: packing.expect("both crates know DLIO's words"),
+        compression: dataset.compression,
         level: dataset.compression_level,
         datasets: dataset.hdf5.num_dset_per_record,
         chunk_dims: dataset.hdf5.chunk_dims.clone(),

@@ -528,7 +528,7 @@ fn fetch(here: Here, batches: &mut dyn Batches) -> Result<Option<Delivered>, Ben
 
 /// DLIO does not preprocess samples of the synthetic format.
 fn preprocess_time(job: &Job<'_>) -> TimeSpec {
-    match (job.train_data.format.name(), job.plan.semantics) {
+    match (job.train_data.format.facts().name, job.plan.semantics) {
         ("synthetic", _) | ("tfrecord", Semantics::Dlio) => TimeSpec::default(),
         _ => job.workload.reader.preprocess_time,
     }

@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 use feedline_bench::{ACCELERATORS_MAX, BenchError, Bound, Burnt, Ceiling, Client, FrameworkPlan};
 use feedline_clock::Clock;
 use feedline_loader::{Curve, FrameworkCost, Often, WorkerStart};
-use feedline_workload::{DataLoader, Format, Framework, TimeSpec, Workload};
+use feedline_workload::{DataLoader, Framework, SampleFormat, TimeSpec, Workload};
 
 /// One sample a batch, one reader, a second of computing.
-fn workload(format: Format) -> Workload {
+fn workload(format: &str) -> Workload {
     let mut workload = Workload { framework: Framework::Pytorch, ..Workload::default() };
-    workload.dataset.format = format;
+    workload.dataset.format = SampleFormat::find(format).unwrap();
     workload.dataset.record_length_bytes = 64.0;
     workload.reader.data_loader = DataLoader::Pytorch;
     workload.train.computation_time = TimeSpec::Constant { mean: 1.0 };
@@ -38,7 +38,7 @@ fn measure_with(workload: &Workload, framework: FrameworkPlan) -> Result<Ceiling
 fn a_reader_that_takes_longer_than_the_computation_feeds_nobody() {
     // 1.25 s of work on a sample that is needed every second: busy 80 %, and 90 % is the target.
     // A second reader (of the same accelerator) would do; more accelerators do not help.
-    let mut slow = workload(Format::Npy);
+    let mut slow = workload("npy");
     slow.reader.preprocess_time = TimeSpec::Constant { mean: 1.25 };
     let found = measure(&slow).unwrap();
     assert_eq!((found.accelerators, found.bound), (0, Bound::Readers));
@@ -52,7 +52,7 @@ fn a_reader_that_takes_longer_than_the_computation_feeds_nobody() {
 #[test]
 fn where_work_costs_nothing_the_search_ends_at_its_limit() {
     // Simulated processors do not run out: half a second of work a sample is enough for any number.
-    let mut fast = workload(Format::Npz);
+    let mut fast = workload("npz");
     fast.reader.preprocess_time = TimeSpec::Constant { mean: 0.5 };
     fast.dataset.record_length_bytes_stdev = 8.0;
     let found = measure(&fast).unwrap();
@@ -63,7 +63,7 @@ fn where_work_costs_nothing_the_search_ends_at_its_limit() {
 
 #[test]
 fn files_too_large_for_memory_have_fewer_samples() {
-    let mut large = workload(Format::Npy);
+    let mut large = workload("npy");
     large.dataset.record_length_bytes = 1024.0 * 1024.0;
     large.dataset.num_samples_per_file = 1000;
     large.reader.preprocess_time = TimeSpec::Constant { mean: 2.0 };
@@ -82,7 +82,7 @@ fn a_stop_ends_the_measurement() {
         framework: FrameworkPlan::Ignored,
         seen: &|_| (),
     };
-    let stopped = client.measure(&workload(Format::Npy));
+    let stopped = client.measure(&workload("npy"));
     assert!(matches!(stopped, Err(BenchError::Stopped)), "{stopped:?}");
 }
 
@@ -99,7 +99,7 @@ fn the_framework_is_answered_for_beside_our_own_reader() {
         source: "Python 3.11.7".into(),
         caution: None,
     });
-    let found = measure_with(&workload(Format::Npy), burnt).unwrap();
+    let found = measure_with(&workload("npy"), burnt).unwrap();
     assert_eq!((found.accelerators, found.bound), (ACCELERATORS_MAX, Bound::Framework));
     let framework = found.framework.as_ref().unwrap();
     assert_eq!((framework.accelerators, framework.is_estimate()), (0, false));

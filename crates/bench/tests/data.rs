@@ -10,13 +10,13 @@ use feedline_dataset::{NameRule, discover};
 use feedline_store::{
     Durability, FaultInjecting, FolderEntry, Memory, Op, Store, StoreError, Upload, Wrapper,
 };
-use feedline_workload::{DataLoader, Format, Framework, Workload};
+use feedline_workload::{Compression, DataLoader, Framework, SampleFormat, Workload};
 
 const ENOSPC: i32 = 28;
 
 fn workload(files: u64) -> Workload {
     let mut workload = Workload { framework: Framework::Pytorch, ..Workload::default() };
-    workload.dataset.format = Format::Npz;
+    workload.dataset.format = SampleFormat::find("npz").unwrap();
     workload.dataset.num_files_train = files;
     workload.dataset.record_length_bytes = 4096.0;
     workload.workflow.generate_data = true;
@@ -183,14 +183,14 @@ fn q31_what_cannot_be_run_is_refused_before_the_first_byte() {
     type Change = fn(&mut Workload);
     let cases: [(&str, Change); 4] = [
         ("format hdf5: `dataset.hdf5.chunk_dims`", |w| {
-            w.dataset.format = Format::Hdf5;
+            w.dataset.format = SampleFormat::find("hdf5").unwrap();
             w.dataset.hdf5.chunk_dims = vec![1, 0, 3];
         }),
         ("`reader.data_loader: custom` cannot be run yet; ", |w| {
             w.reader.data_loader = DataLoader::Custom;
         }),
         ("format npz has no compression xz, only: none", |w| {
-            w.dataset.compression = feedline_workload::Compression::Xz;
+            w.dataset.compression = Compression::Xz;
         }),
         ("a Python plug-in class cannot be run yet; ", |w| {
             w.reader.reader_classname = Some("a.B".into());

@@ -4,7 +4,7 @@ use feedline_bench::{PhasePlan, Plan, Semantics};
 use feedline_dataset::Shuffle as Order;
 use feedline_loader::EpochTally;
 use feedline_workload::{
-    DataLoader, Format, Framework, Sharding, Shuffle, Workload, WorkloadError,
+    DataLoader, Framework, SampleFormat, Sharding, ShuffleMode, Workload, WorkloadError,
 };
 
 const FEEDLINE: Semantics = Semantics::Feedline;
@@ -13,10 +13,10 @@ const DLIO: Semantics = Semantics::Dlio;
 /// PyTorch on 61 files of one sample.
 fn torch() -> Workload {
     let mut workload = Workload { framework: Framework::Pytorch, ..Workload::default() };
-    workload.dataset.format = Format::Npz;
+    workload.dataset.format = SampleFormat::find("npz").unwrap();
     workload.dataset.num_files_train = 61;
     workload.reader.data_loader = DataLoader::Pytorch;
-    workload.reader.sample_shuffle = Shuffle::Seed;
+    workload.reader.sample_shuffle = ShuffleMode::Seed;
     workload
 }
 
@@ -78,7 +78,7 @@ fn dlio_2_0_0_shuffles_blocks_and_hangs_where_they_are_uneven() {
     workload.dataset.num_files_train = 62;
     let two = plan(&workload, 2, FEEDLINE);
     assert_eq!((counts(&two), two.shuffle), ((7, 56, 0, 6), Order::Blocks { len: 31 }));
-    workload.reader.sample_shuffle = Shuffle::Off;
+    workload.reader.sample_shuffle = ShuffleMode::Off;
     assert_eq!(plan(&workload, 2, FEEDLINE).shuffle, Order::None);
 }
 
@@ -86,7 +86,7 @@ fn dlio_2_0_0_shuffles_blocks_and_hangs_where_they_are_uneven() {
 fn each_loader_deals_in_its_own_way() {
     let of = |format, loader, files: u64, ranks| {
         let mut workload = torch();
-        workload.dataset.format = format;
+        workload.dataset.format = SampleFormat::find(format).unwrap();
         workload.dataset.num_files_train = files;
         workload.dataset.num_samples_per_file = 10;
         workload.reader.data_loader = loader;
@@ -94,7 +94,7 @@ fn each_loader_deals_in_its_own_way() {
         let phase = plan(&workload, ranks, FEEDLINE);
         (phase.sharding, counts(&phase))
     };
-    let (npy, tfrecord, webdataset) = (Format::Npy, Format::Tfrecord, Format::Webdataset);
+    let (npy, tfrecord, webdataset) = ("npy", "tfrecord", "webdataset");
     let (torch, tf, dali) = (DataLoader::Pytorch, DataLoader::Tensorflow, DataLoader::Dali);
     assert_eq!(of(npy, torch, 6, 4), (Sharding::Strided, (4, 60, 0, 0)));
     assert_eq!(of(npy, tf, 6, 4), (Sharding::Blocked, (4, 60, 0, 0)));
@@ -124,7 +124,7 @@ fn what_is_left_out_has_a_reason() {
     assert_eq!(steps.as_deref(), Some("`train.total_training_steps`"));
     let files = why(
         |w| {
-            w.dataset.format = Format::Tfrecord;
+            w.dataset.format = SampleFormat::find("tfrecord").unwrap();
             w.reader.data_loader = DataLoader::Tensorflow;
         },
         3,
@@ -135,18 +135,18 @@ fn what_is_left_out_has_a_reason() {
 #[test]
 fn whatever_is_left_out_has_a_reason() {
     let formats = [
-        (Format::Npy, DataLoader::Pytorch),
-        (Format::Npy, DataLoader::Tensorflow),
-        (Format::Npy, DataLoader::Dali),
-        (Format::Tfrecord, DataLoader::Tensorflow),
-        (Format::Webdataset, DataLoader::Pytorch),
+        ("npy", DataLoader::Pytorch),
+        ("npy", DataLoader::Tensorflow),
+        ("npy", DataLoader::Dali),
+        ("tfrecord", DataLoader::Tensorflow),
+        ("webdataset", DataLoader::Pytorch),
     ];
     let mut left_out = 0;
     for (case, (format, loader)) in (0..3000_u64).zip(formats.into_iter().cycle()) {
         let mut workload = torch();
         let digit =
             |place: u32, base: u64| ((case.wrapping_mul(2_654_435_761) >> (4 * place)) & 15) % base;
-        workload.dataset.format = format;
+        workload.dataset.format = SampleFormat::find(format).unwrap();
         workload.dataset.num_files_train = 1 + digit(1, 16) + digit(2, 8);
         workload.dataset.num_samples_per_file = 1 + digit(3, 5);
         workload.reader.data_loader = loader;
@@ -199,7 +199,7 @@ fn an_epoch_must_have_a_step() {
 #[test]
 fn shards_must_go_round() {
     let mut workload = torch();
-    workload.dataset.format = Format::Webdataset;
+    workload.dataset.format = SampleFormat::find("webdataset").unwrap();
     workload.dataset.num_files_train = 3;
     let check =
         |workload: &Workload| Plan::new(workload, 4, FEEDLINE).unwrap().check_steps(workload);

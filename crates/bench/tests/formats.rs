@@ -6,17 +6,17 @@ use feedline_bench::{Existing, Outcome, OutputFolder, Plan, Run, Semantics, Spli
 use feedline_clock::Clock;
 use feedline_store::{Memory, Op};
 use feedline_workload::{
-    Compression, DataLoader, Format, Framework, Hdf5, ReadModel, ReadType, Shuffle, TimeSpec,
-    Workload,
+    Compression, DataLoader, FORMATS, Framework, Hdf5, ReadModel, ReadType, SampleFormat,
+    ShuffleMode, TimeSpec, Workload,
 };
 
 const S: u64 = 1_000_000_000;
 
 /// Four files of three samples of 6 x 8 bytes, batches of two.
-fn workload(format: Format) -> Workload {
-    let tensorflow = format == Format::Tfrecord;
+fn workload(format: &str) -> Workload {
+    let tensorflow = format == "tfrecord";
     let mut workload = Workload::default();
-    workload.dataset.format = format;
+    workload.dataset.format = SampleFormat::find(format).unwrap();
     workload.dataset.num_files_train = 4;
     workload.dataset.num_samples_per_file = 3;
     workload.dataset.record_dims = vec![6, 8];
@@ -53,33 +53,17 @@ fn sample_bytes(outcome: &Outcome) -> u64 {
     epochs.map(|epoch| epoch.sample_bytes).sum()
 }
 
-const ALL: [Format; 13] = [
-    Format::Npz,
-    Format::Npy,
-    Format::Hdf5,
-    Format::Csv,
-    Format::Jpeg,
-    Format::Png,
-    Format::Tfrecord,
-    Format::IndexedBinary,
-    Format::MmapIndexedBinary,
-    Format::Parquet,
-    Format::Webdataset,
-    Format::Safetensors,
-    Format::Synthetic,
-];
-
 #[test]
 fn every_format_is_made_and_read_by_two_ranks() {
     // 4 x 3 samples, two ranks, batches of two: three steps an epoch, two epochs, 24 samples.
-    for format in ALL {
+    for format in FORMATS.iter().map(|format| format.name) {
         let (outcome, summary) = run(&workload(format), 2);
         // Workers of shards make batches of their own: 2 and 1 of each shard.
-        let steps = if format == Format::Webdataset { 8 } else { 6 };
+        let steps = if format == "webdataset" { 8 } else { 6 };
         assert_eq!(summary.strict.steps, steps, "{format}");
         let each = match format {
-            Format::Synthetic => 0,
-            Format::Csv => 6 * 8 * 8, // Numbers are 64 bits wide once they are parsed.
+            "synthetic" => 0,
+            "csv" => 6 * 8 * 8, // Numbers are 64 bits wide once they are parsed.
             _ => 6 * 8,
         };
         assert_eq!(sample_bytes(&outcome), 24 * each, "{format}");
@@ -89,17 +73,17 @@ fn every_format_is_made_and_read_by_two_ranks() {
 #[test]
 fn every_compression_that_a_format_has_is_written_and_read() {
     for (format, compression) in [
-        (Format::Npz, Compression::Zip),
-        (Format::Csv, Compression::Gzip),
-        (Format::Hdf5, Compression::Gzip),
-        (Format::Hdf5, Compression::Lzf),
-        (Format::Parquet, Compression::Gzip),
+        ("npz", Compression::Zip),
+        ("csv", Compression::Gzip),
+        ("hdf5", Compression::Gzip),
+        ("hdf5", Compression::Lzf),
+        ("parquet", Compression::Gzip),
     ] {
         let mut packed = workload(format);
         packed.dataset.compression = compression;
         let (outcome, _) = run(&packed, 1);
-        let each = if format == Format::Csv { 8 * 48 } else { 48 };
-        assert_eq!(sample_bytes(&outcome), 24 * each, "{format} {}", compression.as_str());
+        let each = if format == "csv" { 8 * 48 } else { 48 };
+        assert_eq!(sample_bytes(&outcome), 24 * each, "{format} {compression}");
     }
 }
 
@@ -112,7 +96,7 @@ fn hdf5_datasets_chunks_and_shapes_are_those_of_the_workload() {
         Hdf5 { num_dset_per_record: 6, chunk_dims: vec![1, 4], max_shape: vec![9] },
     ];
     for layout in layouts {
-        let mut workload = workload(Format::Hdf5);
+        let mut workload = workload("hdf5");
         workload.dataset.hdf5 = layout.clone();
         let (outcome, _) = run(&workload, 1);
         assert_eq!(sample_bytes(&outcome), 24 * 48, "{layout:?}");
@@ -131,21 +115,21 @@ fn every_loader_reads_every_sample_once_an_epoch() {
         workload
     };
     for (format, loader) in [
-        (Format::Npy, DataLoader::Tensorflow),
-        (Format::Hdf5, DataLoader::Tensorflow),
-        (Format::Npz, DataLoader::Dali),
-        (Format::Png, DataLoader::NativeDali),
-        (Format::Tfrecord, DataLoader::NativeDali),
-        (Format::Webdataset, DataLoader::Pytorch),
-        (Format::Webdataset, DataLoader::Tensorflow),
+        ("npy", DataLoader::Tensorflow),
+        ("hdf5", DataLoader::Tensorflow),
+        ("npz", DataLoader::Dali),
+        ("png", DataLoader::NativeDali),
+        ("tfrecord", DataLoader::NativeDali),
+        ("webdataset", DataLoader::Pytorch),
+        ("webdataset", DataLoader::Tensorflow),
     ] {
         let (outcome, summary) = run(&of(format, loader), 2);
-        let by_worker = (format, loader) == (Format::Webdataset, DataLoader::Pytorch);
+        let by_worker = (format, loader) == ("webdataset", DataLoader::Pytorch);
         assert_eq!(summary.strict.steps, if by_worker { 8 } else { 6 }, "{format} {loader}");
         assert_eq!(sample_bytes(&outcome), 24 * 48, "{format} {loader}");
     }
     // Q6: the synthetic loader needs no sampler, makes every step and reads nothing.
-    let (outcome, summary) = run(&of(Format::Npz, DataLoader::Synthetic), 2);
+    let (outcome, summary) = run(&of("npz", DataLoader::Synthetic), 2);
     assert_eq!((summary.strict.steps, sample_bytes(&outcome)), (6, 0));
     assert_eq!(outcome.storage_counts().reads, 0);
 }
@@ -154,7 +138,7 @@ fn every_loader_reads_every_sample_once_an_epoch() {
 fn q14_kept_files_are_read_once_and_files_on_demand_for_every_sample() {
     // One rank, one reader: 24 samples of four files.
     let opens = |read_type, loader| {
-        let mut workload = workload(Format::Npy);
+        let mut workload = workload("npy");
         workload.reader.read_threads = 1;
         workload.reader.read_type = read_type;
         workload.reader.data_loader = loader;
@@ -176,7 +160,7 @@ fn a_stream_that_reads_slower_than_it_is_consumed_starves_by_storage() {
     let clock = Clock::simulated();
     let slow = |op| if op == Op::Read { 3 * S } else { 0 };
     let store = Memory::new(clock.clone()).with_latency(move |op, _, _, _| slow(op));
-    let mut workload = workload(Format::Tfrecord);
+    let mut workload = workload("tfrecord");
     workload.dataset.num_files_train = 1;
     workload.dataset.num_samples_per_file = 4;
     workload.reader.batch_size = 1;
@@ -193,16 +177,16 @@ fn a_stream_that_reads_slower_than_it_is_consumed_starves_by_storage() {
 #[test]
 fn the_shuffle_buffer_and_the_order_of_files_are_in_the_results() {
     let order = |change: fn(&mut Workload)| {
-        let mut workload = workload(Format::Tfrecord);
+        let mut workload = workload("tfrecord");
         change(&mut workload);
         Plan::new(&workload, 1, Semantics::Feedline).unwrap().sample_order()
     };
     assert_eq!(order(|_| ()), "sequential");
-    assert_eq!(order(|w| w.reader.file_shuffle = Shuffle::Seed), "files permuted");
+    assert_eq!(order(|w| w.reader.file_shuffle = ShuffleMode::Seed), "files permuted");
     assert_eq!(
         order(|w| {
-            w.reader.file_shuffle = Shuffle::Seed;
-            w.reader.sample_shuffle = Shuffle::Seed;
+            w.reader.file_shuffle = ShuffleMode::Seed;
+            w.reader.sample_shuffle = ShuffleMode::Seed;
             w.reader.shuffle_size = 7;
         }),
         "files permuted, shuffle buffer of 7"

@@ -9,14 +9,14 @@ use feedline_bench::{
 use feedline_clock::Clock;
 use feedline_ranks::rehearse;
 use feedline_store::{FaultInjecting, Memory, Op, Store};
-use feedline_workload::{DataLoader, Format, Framework, Shuffle, TimeSpec, Workload};
+use feedline_workload::{DataLoader, Framework, SampleFormat, ShuffleMode, TimeSpec, Workload};
 
 const RANKS: u32 = 4;
 
 /// Sixteen files to train on, four to evaluate with; a checkpoint of every rank after each epoch.
 fn workload() -> Workload {
     let mut workload = Workload { framework: Framework::Pytorch, ..Workload::default() };
-    workload.dataset.format = Format::Npy;
+    workload.dataset.format = SampleFormat::find("npy").unwrap();
     workload.dataset.num_files_train = 16;
     workload.dataset.num_files_eval = 4;
     workload.dataset.record_length_bytes = 64.0;
@@ -25,7 +25,7 @@ fn workload() -> Workload {
     workload.workflow.checkpoint = true;
     workload.model.parallelism.zero_stage = 1;
     workload.reader.data_loader = DataLoader::Pytorch;
-    workload.reader.sample_shuffle = Shuffle::Seed;
+    workload.reader.sample_shuffle = ShuffleMode::Seed;
     workload.train.epochs = 2;
     workload.train.computation_time = TimeSpec::Constant { mean: 1.0 };
     workload.evaluation.eval_time = TimeSpec::Constant { mean: 0.5 };

@@ -30,7 +30,7 @@ pub struct DataSet {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// What a reader does for a sample.
-    pub model: ReadModel,
+    pub model: ReadMethod,
     /// Files that a reader keeps open between samples; the one not used for longest goes first. Of
     /// formats that are read whole, a kept file has been read and decoded and costs nothing more.
     pub kept_files: usize,
@@ -50,7 +50,7 @@ pub enum KeptFor {
 
 /// What a reader does for a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReadModel {
+pub enum ReadMethod {
     /// What the framework's reader does: one sample after the other, its calls, decoding included. The
     /// data set's format makes them (`feedline_formats::as_framework`).
     #[default]
@@ -64,7 +64,7 @@ pub enum ReadModel {
     },
 }
 
-impl ReadModel {
+impl ReadMethod {
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use feedline_formats::{
-    Access, Companion, DecodeError, Format, Opened, SampleRead, Scratch, Source, StreamError,
+    Companion, DecodeError, Format, Opened, ReadUnit, SampleRead, Scratch, Source, StreamError,
     Stretch,
 };
 use feedline_store::{BLOCK_BYTES, Metered, Object, Store, StoreError};
@@ -61,12 +61,12 @@ impl Handles {
             return Ok(read);
         }
         let mut handle = self.handle(store, (number, key), scratch)?;
-        let whole = self.format.access() == Access::Whole;
+        let whole = self.format.facts().read_unit == ReadUnit::File;
         let mut file =
             File { store, key, whole, object: handle.object.take(), look: self.look(number) };
         let read = handle.opened.read(&mut file, index, scratch)?;
         handle.object = file.object;
-        if self.format.access() == Access::Whole {
+        if self.format.facts().read_unit == ReadUnit::File {
             handle.read = Some(read);
             handle.object = None;
         }
@@ -83,7 +83,7 @@ impl Handles {
         scratch: &mut Scratch,
         stretches: &mut Vec<Stretch>,
     ) -> Result<(), DecodeError> {
-        if self.format.access() == Access::Whole {
+        if self.format.facts().read_unit == ReadUnit::File {
             stretches.push(Stretch::WHOLE);
             return Ok(());
         }
@@ -116,7 +116,7 @@ impl Handles {
         if let Some(handle) = self.kept.remove(&number) {
             return Ok(handle);
         }
-        let whole = self.format.access() == Access::Whole;
+        let whole = self.format.facts().read_unit == ReadUnit::File;
         let mut file = File { store, key, whole, object: None, look: self.look(number) };
         let opened = self.format.open(&mut file, scratch)?;
         Ok(Handle { opened, object: file.object, read: None, used: 0 })
@@ -127,11 +127,13 @@ impl Handles {
     }
 
     fn keep(&mut self, number: u64, mut handle: Handle) {
-        let most = match self.format.access() {
-            Access::Indexed | Access::Kept => self.files_max.max(INDEXES_MAX),
-            Access::Whole | Access::Sample | Access::Nothing => self.files_max,
+        let most = match self.format.facts().read_unit {
+            ReadUnit::IndexedSample | ReadUnit::IndexedSampleOfOpenFile => {
+                self.files_max.max(INDEXES_MAX)
+            }
+            ReadUnit::File | ReadUnit::Sample | ReadUnit::Nothing => self.files_max,
         };
-        if self.files_max == 0 && self.format.access() == Access::Indexed {
+        if self.files_max == 0 && self.format.facts().read_unit == ReadUnit::IndexedSample {
             handle.object = None;
         }
         if most == 0 {

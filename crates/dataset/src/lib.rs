@@ -50,7 +50,7 @@ mod handles;
 mod reader;
 
 pub use cache_look::CacheLook;
-pub use data_set::{DataSet, KeptFor, ReadModel, Reading};
+pub use data_set::{DataSet, KeptFor, ReadMethod, Reading};
 pub use discover::{Discovered, Listing, discover};
 pub use error::DatasetError;
 pub use existing_files::ExistingFiles;

@@ -8,7 +8,7 @@ use feedline_store::{
     AlignedBuf, BLOCK_BYTES, BatchTimer, DIRECT_READ_BYTES, Meter, Metered, Store, StoreError,
 };
 
-use crate::data_set::{DataSet, KeptFor, ReadModel};
+use crate::data_set::{DataSet, KeptFor, ReadMethod};
 use crate::deep::Deep;
 use crate::error::DatasetError;
 use crate::handles::Handles;
@@ -38,8 +38,8 @@ impl SampleReader {
         let store = Metered::new(Arc::clone(&data.store), clock.clone());
         let piece = data.store.read_bytes();
         let deep = match data.reading.model {
-            ReadModel::Framework | ReadModel::Native => None,
-            ReadModel::Deep { depth } => Some(Deep::new(depth, &store)),
+            ReadMethod::Framework | ReadMethod::Native => None,
+            ReadMethod::Deep { depth } => Some(Deep::new(depth, &store)),
         };
         Self {
             clock: clock.clone(),

@@ -1,6 +1,6 @@
 //! Everything that decides about the bytes of a data set: equal recipes make equal files.
 
-use feedline_formats::{Companion, Compression, Format, Options};
+use feedline_formats::{Companion, Compression, Format, Options, SampleFormat};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -50,7 +50,7 @@ impl DatasetSpec {
         let subfolders = |rule: &NameRule| if rule.subfolders > 1 { rule.subfolders } else { 0 };
         let recipe = Recipe {
             content_version: CONTENT_VERSION,
-            format: self.format.name().to_owned(),
+            format: self.format.facts().name.to_owned(),
             options: Layout::from(self.options.clone()),
             seed: self.seed,
             element_type: self.element.name().to_owned(),
@@ -95,8 +95,7 @@ impl Recipe {
     }
 
     fn format(&self) -> Option<Box<dyn Format>> {
-        let entry = feedline_formats::find(&self.format)?;
-        (entry.build)(&self.options.options()?).ok()
+        SampleFormat::find(&self.format)?.build(&self.options.options()?).ok()
     }
 }
 
@@ -157,8 +156,8 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn format(name: &str) -> Arc<dyn Format> {
-        let entry = feedline_formats::find(name).unwrap();
-        (entry.build)(&Options::default()).unwrap().into()
+        let entry = SampleFormat::find(name).unwrap();
+        entry.build(&Options::default()).unwrap().into()
     }
 
     pub(crate) fn recipe(change: impl FnOnce(&mut DatasetSpec)) -> Recipe {

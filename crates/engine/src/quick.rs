@@ -28,13 +28,15 @@ pub(crate) fn overrides(workload: &Workload, ranks: u32) -> Vec<String> {
     let (dataset, reader) = (&workload.dataset, &workload.reader);
     let ranks = u64::from(ranks);
     let sample_bytes = match dataset.record_dims.as_slice() {
-        [] => dataset.record_length_bytes.max(1.0) * dataset.record_element_size_bytes() as f64,
-        dims => (dims.iter().product::<u64>() * dataset.record_element_size_bytes()) as f64,
+        [] => {
+            dataset.record_length_bytes.max(1.0) * dataset.record_element_type.size_bytes() as f64
+        }
+        dims => (dims.iter().product::<u64>() * dataset.record_element_type.size_bytes()) as f64,
     };
     let room = ((DATA_BYTES / sample_bytes) as u64).max(1);
     let per_file = dataset.num_samples_per_file.min(room);
     let files = dataset.num_files_train.min((room / per_file).max(1)).max(ranks.div_ceil(per_file));
-    let files = match dataset.format.is_streamed() {
+    let files = match dataset.format.is_streamed {
         // Files are dealt to ranks, so that those beyond a multiple would be left out.
         true => (files / ranks).max(1) * ranks,
         false => files,

@@ -14,7 +14,7 @@ use feedline_bench::{
     SamplePoint, Specimen, StartFigures,
 };
 use feedline_report::units;
-use feedline_workload::Format;
+use feedline_workload::{FORMATS, SampleFormat};
 use serde_json::json;
 
 use crate::args::CalibrateArgs;
@@ -82,34 +82,19 @@ pub(crate) fn main(args: &CalibrateArgs) -> anyhow::Result<u8> {
 }
 
 /// The formats that are named, or all that have readers.
-fn formats(named: &[String]) -> anyhow::Result<Vec<Format>> {
-    let known = || Format::ALL.iter().copied().filter(|format| package(*format).is_some());
+fn formats(named: &[String]) -> anyhow::Result<Vec<&'static SampleFormat>> {
+    let known = || FORMATS.iter().copied().filter(|format| format.framework.is_some());
     if named.is_empty() {
         return Ok(known().collect());
     }
     let format = |name: &String| {
-        known().find(|format| format.as_str() == name).ok_or_else(|| {
-            let known: Vec<_> = known().map(Format::as_str).collect();
+        known().find(|format| format.name == name).ok_or_else(|| {
+            let known: Vec<_> = known().map(|format| format.name).collect();
             let hint = format!("formats: {}", known.join(", "));
             failure::hinted(format!("--formats {name}: there is no reader to measure"), hint)
         })
     };
     named.iter().map(format).collect()
-}
-
-/// The package that reads a format, by its name for pip.
-fn package(format: Format) -> Option<&'static str> {
-    Some(match format {
-        Format::Npz | Format::Npy | Format::IndexedBinary | Format::MmapIndexedBinary => "numpy",
-        Format::Hdf5 => "h5py",
-        Format::Jpeg | Format::Png => "pillow",
-        Format::Csv => "pandas",
-        Format::Tfrecord => "tensorflow",
-        Format::Webdataset => "webdataset",
-        Format::Parquet => "pyarrow",
-        Format::Safetensors => "safetensors",
-        Format::Hdf5Opt | Format::Synthetic => return None,
-    })
 }
 
 /// What is measured, and with what.
@@ -127,12 +112,13 @@ type LeftOut = BTreeMap<String, String>;
 impl Bench<'_> {
     fn readers(
         &mut self,
-        formats: &[Format],
+        formats: &[&'static SampleFormat],
         versions: &Versions,
     ) -> anyhow::Result<(Readers, LeftOut)> {
         let (mut readers, mut left_out) = (Readers::new(), LeftOut::new());
         for &format in formats {
-            let package = package(format).expect("only formats with readers are measured");
+            let Some(reader) = format.framework else { continue };
+            let (_, package) = reader.library();
             let measured = match versions.packages.contains_key(package) {
                 true => self.reader(format)?,
                 false => Err(format!("{package} is missing (pip install {package})")),
@@ -149,10 +135,13 @@ impl Bench<'_> {
     }
 
     /// The figures of a format, or why the real reader cannot read it.
-    fn reader(&mut self, format: Format) -> anyhow::Result<Result<ReaderFigures, String>> {
+    fn reader(
+        &mut self,
+        format: &'static SampleFormat,
+    ) -> anyhow::Result<Result<ReaderFigures, String>> {
         let mut figures = ReaderFigures { call: String::new(), points: Vec::new() };
         for &bytes in &self.args.sizes {
-            if self.stop.load(Ordering::Relaxed) || (format == Format::Csv && bytes > CSV_BYTES_MAX)
+            if self.stop.load(Ordering::Relaxed) || (format.name == "csv" && bytes > CSV_BYTES_MAX)
             {
                 continue;
             }
@@ -175,13 +164,13 @@ impl Bench<'_> {
     /// What was called for a sample of `specimen`, and what that took.
     fn sample(
         &mut self,
-        format: Format,
+        format: &'static SampleFormat,
         specimen: &Specimen,
     ) -> anyhow::Result<Result<(String, SamplePoint), String>> {
         let replay = specimen.replay(self.args.seconds, self.stop)?;
         let mut asked = json!({
             "measure": "reader",
-            "format": format.as_str(),
+            "format": format.name,
             "paths": specimen.paths(),
             "seconds": self.args.seconds,
         });
@@ -199,7 +188,7 @@ impl Bench<'_> {
             units::duration(replay_cpu_ns / 1e9)
         ));
         let mut point = SamplePoint { bytes, cpu_ns, replay_cpu_ns, in_loader: Vec::new() };
-        if self.has_torch && !format.is_streamed() && cpu_ns <= SLOW_NS {
+        if self.has_torch && !format.is_streamed && cpu_ns <= SLOW_NS {
             asked["measure"] = json!("batch");
             for workers in self.worker_counts(bytes * BATCH) {
                 asked["workers"] = json!(workers);
@@ -322,9 +311,12 @@ mod tests {
 
     #[test]
     fn formats_are_named_or_all_that_can_be_measured() {
-        assert_eq!(formats(&[]).unwrap().len(), Format::ALL.len() - 2);
+        assert_eq!(formats(&[]).unwrap().len(), FORMATS.len() - 1);
         let named = ["npz".to_owned(), "png".to_owned()];
-        assert_eq!(formats(&named).unwrap(), [Format::Npz, Format::Png]);
+        assert_eq!(
+            formats(&named).unwrap(),
+            ["npz", "png"].map(|name| SampleFormat::find(name).unwrap())
+        );
         let error = formats(&["synthetic".to_owned()]).unwrap_err();
         assert_eq!(error.to_string(), "--formats synthetic: there is no reader to measure");
     }

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use feedline_formats::{Collect, Compression, DecodeError, Options, Scratch, find};
+use feedline_formats::{Collect, Compression, DecodeError, Options, SampleFormat, Scratch};
 
 /// The most that a sample may take.
 const LIMIT_BYTES: u64 = 1 << 30;
@@ -30,10 +30,10 @@ fn read(path: &Path) -> Result<(), Box<dyn Error>> {
         "csv.gz" => ("csv", Compression::Gzip),
         other => (other, Compression::None),
     };
-    let entry = find(format).ok_or("no format has this extension")?;
-    let format = (entry.build)(&Options { compression, ..Options::default() })?;
+    let entry = SampleFormat::find(format).ok_or("no format has this extension")?;
+    let format = entry.build(&Options { compression, ..Options::default() })?;
     // An image is every sample of its file.
-    let most = if matches!(format.name(), "jpeg" | "png") { 1 } else { u64::MAX };
+    let most = if entry.is_image { 1 } else { u64::MAX };
     let (bytes, mut scratch) = (std::fs::read(path)?, Scratch::new(1 << 17));
     let mut opened = format.open(&mut &bytes[..], &mut scratch)?;
     for sample in 0..most {

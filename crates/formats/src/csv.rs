@@ -15,12 +15,13 @@ mod rows;
 mod values;
 
 use crate::deflate::Deflater;
+use crate::framework::FrameworkReader;
 use crate::sample_sink::Decode;
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    Access, Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
-    Opened, OptionError, Options, SampleRead, SampleSink, Scratch, Sink, Source,
+    Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
+    OptionError, Options, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 use rows::Rows;
 use values::Values;
@@ -36,16 +37,22 @@ pub(crate) struct Csv {
     level: Option<u32>,
 }
 
-/// The format, plain unless compression `gzip` is asked for.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression(NAME, &[Compression::Gzip])?;
+/// The format `csv`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    compressions: &[Compression::Gzip],
+    read_unit: ReadUnit::File,
+    framework: Some(FrameworkReader::Pandas),
+    ..SampleFormat::new(NAME, build)
+};
+
+fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
     let level = (options.compression == Compression::Gzip).then_some(options.level);
     Ok(Box::new(Csv { level }))
 }
 
 impl Format for Csv {
-    fn name(&self) -> &'static str {
-        NAME
+    fn facts(&self) -> &'static SampleFormat {
+        &FACTS
     }
 
     fn extension(&self) -> &'static str {
@@ -53,10 +60,6 @@ impl Format for Csv {
             Some(_) => "csv.gz",
             None => NAME,
         }
-    }
-
-    fn access(&self) -> Access {
-        Access::Whole
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

@@ -1,6 +1,8 @@
 //! The seam between formats and everyone else: what a format promises and what it is given.
 
-use crate::{Content, DecodeError, Element, EncodeError, SampleSink, Scratch, StreamError};
+use crate::{
+    Content, DecodeError, Element, EncodeError, SampleFormat, SampleSink, Scratch, StreamError,
+};
 
 /// The part of a file that [`Sink::patch`] may still change after later bytes were written.
 pub const HEAD_BYTES: usize = 4096;
@@ -12,21 +14,18 @@ pub const PIECE_BYTES: usize = 128 * 1024;
 
 /// A sample format with its options: how a file of it is laid out, how a sample is found in it.
 pub trait Format: Send + Sync {
-    /// The name in workload files.
-    fn name(&self) -> &'static str;
+    /// What is known of it without its options.
+    fn facts(&self) -> &'static SampleFormat;
 
     /// What the name of a file ends with, without the dot.
     fn extension(&self) -> &'static str {
-        self.name()
+        self.facts().name
     }
 
     /// Files that go with every data file.
     fn companions(&self) -> &'static [Companion] {
         &[]
     }
-
-    /// How much of a file its reader goes through for one sample.
-    fn access(&self) -> Access;
 
     /// The size of the encoded file.
     fn size(&self, file: &FileSpec) -> FileSize;
@@ -95,21 +94,6 @@ pub trait Opened: Send {
         stretches.push(Stretch::WHOLE);
         Ok(())
     }
-}
-
-/// How much of a file its reader goes through for one sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// All of it, whichever sample is asked for.
-    Whole,
-    /// The sample, after a look at what leads to it.
-    Sample,
-    /// The sample, by an index that the reader gets once and keeps.
-    Indexed,
-    /// The same, and the file stays open.
-    Kept,
-    /// Nothing: samples cost no storage.
-    Nothing,
 }
 
 /// A file that goes with a data file.

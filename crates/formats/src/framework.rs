@@ -26,57 +26,74 @@ pub use library::{Libraries, Python, RECORD_BUFFER_BYTES};
 pub(crate) use python_file::Buffered;
 
 use crate::{
-    Access, Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
+    Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, SampleFormat,
     Scratch, Sink, Source,
 };
 
 /// Lets the readers of `format` ask for what the framework's reader asks for.
 ///
-/// Formats without bytes stay as they are.
+/// Formats that no framework's reader is known of stay as they are.
 pub fn as_framework(format: Box<dyn Format>, libraries: Libraries) -> Box<dyn Format> {
-    let reader = match format.name() {
-        "npz" => Reader::NumpyArchive,
-        "npy" => Reader::NumpyArray,
-        "jpeg" => Reader::Whole(Calls::PillowJpeg),
-        "png" => Reader::Whole(Calls::PillowPng),
-        "csv" if format.extension() == "csv" => Reader::Whole(Calls::PandasText),
-        "csv" => Reader::Whole(Calls::PandasGzip),
-        "hdf5" => Reader::Opening(LIBHDF5),
-        "safetensors" => Reader::Opening(SAFETENSORS),
-        "mmap_indexed_binary" => Reader::Opening(NUMPY_MAP),
-        "parquet" => Reader::Pyarrow,
-        "indexed_binary" => Reader::Indexed,
-        "tfrecord" => Reader::TensorflowRecords,
-        "webdataset" => Reader::TarStream,
-        _ => return format,
-    };
-    Box::new(Framework { format, reader, libraries })
+    match format.facts().framework {
+        Some(reader) => Box::new(Framework { format, reader, libraries }),
+        None => format,
+    }
 }
 
-/// Whose calls are played.
-#[derive(Debug, Clone, Copy)]
-enum Reader {
+/// A reader of a Python framework, whose calls are played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of libraries and what they read")]
+pub enum FrameworkReader {
     NumpyArchive,
     NumpyArray,
-    Whole(Calls),
-    /// Feedline's own reader, on a file that was opened so.
-    Opening(Opening),
-    Pyarrow,
+    NumpyMap,
     Indexed,
+    PillowJpeg,
+    PillowPng,
+    Pandas,
+    Hdf5,
+    Safetensors,
+    Pyarrow,
     TensorflowRecords,
     TarStream,
+}
+
+impl FrameworkReader {
+    /// The library, and its name for pip.
+    pub fn library(self) -> (&'static str, &'static str) {
+        match self {
+            Self::NumpyArchive | Self::NumpyArray => ("NumPy", "numpy"),
+            Self::NumpyMap | Self::Indexed => ("DLIO's indexed reader", "numpy"),
+            Self::PillowJpeg | Self::PillowPng => ("Pillow", "pillow"),
+            Self::Pandas => ("pandas", "pandas"),
+            Self::Hdf5 => ("h5py", "h5py"),
+            Self::Safetensors => ("safetensors", "safetensors"),
+            Self::Pyarrow => ("pyarrow", "pyarrow"),
+            Self::TensorflowRecords => ("TensorFlow", "tensorflow"),
+            Self::TarStream => ("webdataset", "webdataset"),
+        }
+    }
+
+    /// Whether it reads through Python's file objects.
+    pub fn is_on_python(self) -> bool {
+        match self {
+            Self::Hdf5 | Self::Safetensors | Self::Pyarrow | Self::TensorflowRecords => false,
+            Self::NumpyArchive | Self::NumpyArray | Self::NumpyMap | Self::Indexed => true,
+            Self::PillowJpeg | Self::PillowPng | Self::Pandas | Self::TarStream => true,
+        }
+    }
 }
 
 /// A format whose readers make the framework's calls.
 struct Framework {
     format: Box<dyn Format>,
-    reader: Reader,
+    reader: FrameworkReader,
     libraries: Libraries,
 }
 
 impl Format for Framework {
-    fn name(&self) -> &'static str {
-        self.format.name()
+    fn facts(&self) -> &'static SampleFormat {
+        self.format.facts()
     }
 
     fn extension(&self) -> &'static str {
@@ -85,10 +102,6 @@ impl Format for Framework {
 
     fn companions(&self) -> &'static [Companion] {
         self.format.companions()
-    }
-
-    fn access(&self) -> Access {
-        self.format.access()
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {
@@ -124,39 +137,58 @@ impl Format for Framework {
     ) -> Result<Box<dyn Opened>, DecodeError> {
         let libraries = self.libraries;
         Ok(match self.reader {
-            Reader::NumpyArchive => Box::new(numpy::Archive { libraries }),
-            Reader::NumpyArray => Box::new(numpy::Array { libraries }),
-            Reader::Whole(calls) => {
-                // The decoder sees the file only once it is in memory.
-                let decoder = self.format.open(&mut &[][..], scratch)?;
-                Box::new(WholeFile { calls, libraries, decoder })
-            }
-            Reader::Opening(opening) => {
-                let open = |source: &mut dyn Source| self.format.open(source, scratch);
-                Box::new(opening.open(source, open)?)
-            }
-            Reader::Pyarrow => {
+            FrameworkReader::NumpyArchive => Box::new(numpy::Archive { libraries }),
+            FrameworkReader::NumpyArray => Box::new(numpy::Array { libraries }),
+            FrameworkReader::PillowJpeg => self.whole(Calls::PillowJpeg, scratch)?,
+            FrameworkReader::PillowPng => self.whole(Calls::PillowPng, scratch)?,
+            FrameworkReader::Pandas => match self.format.extension() {
+                "csv" => self.whole(Calls::PandasText, scratch)?,
+                _ => self.whole(Calls::PandasGzip, scratch)?,
+            },
+            FrameworkReader::Hdf5 => self.opening(LIBHDF5, source, scratch)?,
+            FrameworkReader::Safetensors => self.opening(SAFETENSORS, source, scratch)?,
+            FrameworkReader::NumpyMap => self.opening(NUMPY_MAP, source, scratch)?,
+            FrameworkReader::Pyarrow => {
                 // pyarrow asks for the size by name before it opens the file.
                 source.len().map_err(|source| DecodeError::Size { source })?;
                 Box::new(Located::new(self.format.open(source, scratch)?, Through::Nothing))
             }
-            Reader::Indexed => {
+            FrameworkReader::Indexed => {
                 let through = Through::PythonFile(libraries.python);
                 let (mut memory, mut buffered) = (Vec::new(), Buffered::default());
                 let mut spans = Spans::new(source, through, &mut memory, &mut buffered);
                 Box::new(Located::new(self.format.open(&mut spans, scratch)?, through))
             }
-            Reader::TensorflowRecords => {
+            FrameworkReader::TensorflowRecords => {
                 let mut stream = RecordStream::new(libraries);
                 let inner = self.format.open(&mut stream.through(source), scratch)?;
                 Box::new(Streamed { inner, stream })
             }
-            Reader::TarStream => {
+            FrameworkReader::TarStream => {
                 let mut stream = TarStream::new(libraries);
                 let inner = self.format.open(&mut stream.through(source), scratch)?;
                 Box::new(Streamed { inner, stream })
             }
         })
+    }
+}
+
+impl Framework {
+    fn whole(&self, calls: Calls, scratch: &mut Scratch) -> Result<Box<dyn Opened>, DecodeError> {
+        // The decoder sees the file only once it is in memory.
+        let decoder = self.format.open(&mut &[][..], scratch)?;
+        Ok(Box::new(WholeFile { calls, libraries: self.libraries, decoder }))
+    }
+
+    /// Feedline's own reader, on a file that was opened as `opening` says.
+    fn opening(
+        &self,
+        opening: Opening,
+        source: &mut dyn Source,
+        scratch: &mut Scratch,
+    ) -> Result<Box<dyn Opened>, DecodeError> {
+        let open = |source: &mut dyn Source| self.format.open(source, scratch);
+        Ok(Box::new(opening.open(source, open)?))
     }
 }
 

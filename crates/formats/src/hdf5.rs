@@ -39,10 +39,11 @@ use filters::Unpacker;
 use group::Member;
 use plan::Settings;
 
+use crate::framework::FrameworkReader;
 use crate::sample_sink::Decode;
 use crate::{
-    Access, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, OptionError,
-    Options, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    Compression, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
+    OptionError, Options, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 
 /// The format `hdf5`.
@@ -50,18 +51,20 @@ pub(crate) struct Hdf5 {
     settings: Settings,
 }
 
-/// The format with its chunks and compression.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
+/// The format `hdf5`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    compressions: &[Compression::Gzip, Compression::Lzf],
+    framework: Some(FrameworkReader::Hdf5),
+    ..SampleFormat::new(FORMAT, build)
+};
+
+fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
     Ok(Box::new(Hdf5 { settings: Settings::new(options)? }))
 }
 
 impl Format for Hdf5 {
-    fn name(&self) -> &'static str {
-        FORMAT
-    }
-
-    fn access(&self) -> Access {
-        Access::Sample
+    fn facts(&self) -> &'static SampleFormat {
+        &FACTS
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

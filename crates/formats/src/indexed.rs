@@ -6,12 +6,13 @@
 //! Neither the data nor the companions have a checksum: damage shows only where an entry points
 //! beyond the file.
 
+use crate::framework::FrameworkReader;
 use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    Access, Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, Place, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Mapping, Opened,
+    Place, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 
 const OFFSETS: Companion = Companion { suffix: ".off.idx", place: Place::Beside };
@@ -24,40 +25,31 @@ const BLOCK_BYTES: u64 = 4096;
 
 /// The format, under one of its names.
 pub(crate) struct Indexed {
-    name: &'static str,
-    access: Access,
+    facts: &'static SampleFormat,
 }
 
-/// The format `indexed_binary`; it has no options.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    build_as("indexed_binary", Access::Indexed, options)
-}
+/// The format `indexed_binary`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    read_unit: ReadUnit::IndexedSample,
+    framework: Some(FrameworkReader::Indexed),
+    ..SampleFormat::new("indexed_binary", |_| Ok(Box::new(Indexed { facts: &FACTS })))
+};
 
-/// The format `mmap_indexed_binary`; it has no options.
-pub(crate) fn build_mmap(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    build_as("mmap_indexed_binary", Access::Kept, options)
-}
-
-fn build_as(
-    name: &'static str,
-    access: Access,
-    options: &Options,
-) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression(name, &[])?;
-    Ok(Box::new(Indexed { name, access }))
-}
+/// The format `mmap_indexed_binary`: the same files, read through a memory map.
+pub(crate) static MMAP_FACTS: SampleFormat = SampleFormat {
+    read_unit: ReadUnit::IndexedSampleOfOpenFile,
+    mapping: Mapping::Always,
+    framework: Some(FrameworkReader::NumpyMap),
+    ..SampleFormat::new("mmap_indexed_binary", |_| Ok(Box::new(Indexed { facts: &MMAP_FACTS })))
+};
 
 impl Format for Indexed {
-    fn name(&self) -> &'static str {
-        self.name
+    fn facts(&self) -> &'static SampleFormat {
+        self.facts
     }
 
     fn companions(&self) -> &'static [Companion] {
         &[OFFSETS, SIZES]
-    }
-
-    fn access(&self) -> Access {
-        self.access
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {
@@ -112,7 +104,7 @@ impl Format for Indexed {
         let offsets = Entries::open(source, OFFSETS)?;
         let sizes = Entries::open(source, SIZES)?;
         let wrong = |expected, found| DecodeError::Field {
-            format: self.name,
+            format: self.facts.name,
             offset: offsets.len.min(sizes.len),
             expected,
             found,
@@ -126,7 +118,7 @@ impl Format for Indexed {
             return Err(wrong("whole entries of 8 bytes in .off.idx and .sz.idx", found));
         }
         let samples = offsets.len / ENTRY_BYTES;
-        Ok(Box::new(OpenedIndexed { name: self.name, samples, offsets, sizes }))
+        Ok(Box::new(OpenedIndexed { name: self.facts.name, samples, offsets, sizes }))
     }
 }
 

@@ -17,12 +17,13 @@ use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 
+use crate::framework::FrameworkReader;
 use crate::image::{self, Size};
 use crate::sample_sink::{self, Decode};
 use crate::writer::Writer;
 use crate::{
-    Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source,
+    Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened, ReadUnit,
+    SampleFormat, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 mod encode;
@@ -44,19 +45,18 @@ const PADDING: [u8; 18] =
 /// The format `jpeg`.
 pub(crate) struct Jpeg;
 
-/// The format; it has no options.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression("jpeg", &[])?;
-    Ok(Box::new(Jpeg))
-}
+/// The format `jpeg`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    read_unit: ReadUnit::File,
+    is_image: true,
+    has_dali_reader: true,
+    framework: Some(FrameworkReader::PillowJpeg),
+    ..SampleFormat::new("jpeg", |_| Ok(Box::new(Jpeg)))
+};
 
 impl Format for Jpeg {
-    fn name(&self) -> &'static str {
-        "jpeg"
-    }
-
-    fn access(&self) -> Access {
-        Access::Whole
+    fn facts(&self) -> &'static SampleFormat {
+        &FACTS
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

@@ -1,31 +1,30 @@
 //! `npy`: one NumPy array a file, sample axis last, read whole.
 
 use crate::array_sample::ArraySample;
+use crate::framework::FrameworkReader;
 use crate::npy_header::{self, Header};
 use crate::sample_sink::Decode;
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    Access, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, OptionError,
-    Options, SampleRead, SampleSink, Scratch, Sink, Source,
+    Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, ReadUnit, SampleFormat,
+    SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 /// The format `npy`.
 pub(crate) struct Npy;
 
-/// The format; it has no options.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression("npy", &[])?;
-    Ok(Box::new(Npy))
-}
+/// The format `npy`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    read_unit: ReadUnit::File,
+    has_dali_reader: true,
+    framework: Some(FrameworkReader::NumpyArray),
+    ..SampleFormat::new("npy", |_| Ok(Box::new(Npy)))
+};
 
 impl Format for Npy {
-    fn name(&self) -> &'static str {
-        "npy"
-    }
-
-    fn access(&self) -> Access {
-        Access::Whole
+    fn facts(&self) -> &'static SampleFormat {
+        &FACTS
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

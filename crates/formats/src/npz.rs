@@ -9,14 +9,15 @@ mod packed;
 use crc32fast::Hasher;
 
 use crate::array_sample::ArraySample;
+use crate::framework::FrameworkReader;
 use crate::npy_header::{self, Header, PREFIX_BYTES};
 use crate::sample_sink::Decode;
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::zip::{self, Member, Packing, Written};
 use crate::{
-    Access, Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
-    Opened, OptionError, Options, SampleRead, SampleSink, Scratch, Sink, Source,
+    Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
+    OptionError, Options, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 pub(crate) const SAMPLES: &str = "x.npy";
@@ -30,20 +31,22 @@ pub(crate) struct Npz {
     level: Option<u32>,
 }
 
-/// The format, stored unless compression `zip` is asked for.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression("npz", &[Compression::Zip])?;
+/// The format `npz`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    compressions: &[Compression::Zip],
+    read_unit: ReadUnit::File,
+    framework: Some(FrameworkReader::NumpyArchive),
+    ..SampleFormat::new("npz", build)
+};
+
+fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
     let level = (options.compression == Compression::Zip).then_some(options.level);
     Ok(Box::new(Npz { level }))
 }
 
 impl Format for Npz {
-    fn name(&self) -> &'static str {
-        "npz"
-    }
-
-    fn access(&self) -> Access {
-        Access::Whole
+    fn facts(&self) -> &'static SampleFormat {
+        &FACTS
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

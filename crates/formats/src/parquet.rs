@@ -22,12 +22,13 @@ use flate2::Compression as Level;
 use flate2::write::GzEncoder;
 use std::io::Write;
 
+use crate::framework::FrameworkReader;
 use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    Access, Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
-    Opened, OptionError, Options, PIECE_BYTES, SampleRead, SampleSink, Scratch, Sink, Source,
+    Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
+    OptionError, Options, PIECE_BYTES, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
     Stretch,
 };
 
@@ -58,20 +59,21 @@ pub(crate) struct Parquet {
     gzip: Option<u32>,
 }
 
-/// The format, compressed or not.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression(NAME, &[Compression::Gzip])?;
+/// The format `parquet`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    compressions: &[Compression::Gzip],
+    framework: Some(FrameworkReader::Pyarrow),
+    ..SampleFormat::new(NAME, build)
+};
+
+fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
     let gzip = (options.compression == Compression::Gzip).then_some(options.level);
     Ok(Box::new(Parquet { gzip }))
 }
 
 impl Format for Parquet {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn access(&self) -> Access {
-        Access::Sample
+    fn facts(&self) -> &'static SampleFormat {
+        &FACTS
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

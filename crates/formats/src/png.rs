@@ -15,12 +15,13 @@ use ::png::InterlaceInfo;
 use crc32fast::Hasher;
 use simd_adler32::Adler32;
 
+use crate::framework::FrameworkReader;
 use crate::image::{self, Size};
 use crate::sample_sink::Decode;
 use crate::writer::Writer;
 use crate::{
-    Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, SampleRead, SampleSink, Scratch, Sink, Source,
+    Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened, ReadUnit,
+    SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 mod chunks;
@@ -53,19 +54,18 @@ fn row_limit(file_bytes: u64) -> u64 {
 /// The format `png`.
 pub(crate) struct Png;
 
-/// The format; it has no options.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression("png", &[])?;
-    Ok(Box::new(Png))
-}
+/// The format `png`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    read_unit: ReadUnit::File,
+    is_image: true,
+    has_dali_reader: true,
+    framework: Some(FrameworkReader::PillowPng),
+    ..SampleFormat::new("png", |_| Ok(Box::new(Png)))
+};
 
 impl Format for Png {
-    fn name(&self) -> &'static str {
-        "png"
-    }
-
-    fn access(&self) -> Access {
-        Access::Whole
+    fn facts(&self) -> &'static SampleFormat {
+        &FACTS
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

@@ -9,12 +9,13 @@
 //! In a foreign file the samples are the tensor `x`, or the tensor that comes first in the data if
 //! there is none of that name.
 
+use crate::framework::FrameworkReader;
 use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Mapping, Opened,
+    SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 
 pub mod header;
@@ -28,19 +29,16 @@ const NAME: &str = "safetensors";
 /// The format `safetensors`.
 pub(crate) struct SafeTensors;
 
-/// The format; it has no options.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression(NAME, &[])?;
-    Ok(Box::new(SafeTensors))
-}
+/// The format `safetensors`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    mapping: Mapping::ByLibrary,
+    framework: Some(FrameworkReader::Safetensors),
+    ..SampleFormat::new(NAME, |_| Ok(Box::new(SafeTensors)))
+};
 
 impl Format for SafeTensors {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn access(&self) -> Access {
-        Access::Sample
+    fn facts(&self) -> &'static SampleFormat {
+        &FACTS
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

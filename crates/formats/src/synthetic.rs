@@ -3,26 +3,22 @@
 use crate::sample_sink::Decode;
 use crate::writer::Writer;
 use crate::{
-    Access, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, OptionError,
-    Options, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, ReadUnit, SampleFormat,
+    SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 
 /// The format `synthetic`.
 pub(crate) struct Synthetic;
 
-/// The format; it has no options.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression("synthetic", &[])?;
-    Ok(Box::new(Synthetic))
-}
+/// The format `synthetic`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    read_unit: ReadUnit::Nothing,
+    ..SampleFormat::new("synthetic", |_| Ok(Box::new(Synthetic)))
+};
 
 impl Format for Synthetic {
-    fn name(&self) -> &'static str {
-        "synthetic"
-    }
-
-    fn access(&self) -> Access {
-        Access::Nothing
+    fn facts(&self) -> &'static SampleFormat {
+        &FACTS
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

@@ -9,11 +9,12 @@
 mod example;
 mod stream;
 
+use crate::framework::FrameworkReader;
 use crate::sample_sink::{self, Decode};
 use crate::writer::Writer;
 use crate::{
-    Access, Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, Place, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, Place,
+    SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 use example::Example;
 use stream::{Payload, Reader, Stream};
@@ -33,23 +34,21 @@ const INDEX_PIECE_BYTES: usize = 32 * 1024;
 /// The format `tfrecord`.
 pub(crate) struct TfRecord;
 
-/// The format; it has no options.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression(NAME, &[])?;
-    Ok(Box::new(TfRecord))
-}
+/// The format `tfrecord`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    is_streamed: true,
+    has_dali_reader: true,
+    framework: Some(FrameworkReader::TensorflowRecords),
+    ..SampleFormat::new(NAME, |_| Ok(Box::new(TfRecord)))
+};
 
 impl Format for TfRecord {
-    fn name(&self) -> &'static str {
-        NAME
+    fn facts(&self) -> &'static SampleFormat {
+        &FACTS
     }
 
     fn companions(&self) -> &'static [Companion] {
         &[INDEX]
-    }
-
-    fn access(&self) -> Access {
-        Access::Sample
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

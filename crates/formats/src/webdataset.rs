@@ -11,6 +11,7 @@
 //! file's name. Files without a dot, meta data (`__NAME__`), folders and links belong to no sample.
 
 use crate::array_sample::ArraySample;
+use crate::framework::FrameworkReader;
 use crate::npy_header::{self, Header, PREFIX_BYTES};
 use crate::sample_sink::{self, Decode};
 use crate::scratch::Piece;
@@ -18,8 +19,8 @@ use crate::tar::{self, BLOCK_BYTES, Member, RECORD_BYTES};
 use crate::window::{Held, Window};
 use crate::writer::Writer;
 use crate::{
-    Access, Content, DecodeError, Discard, Element, EncodeError, FileSize, FileSpec, Format,
-    Opened, OptionError, Options, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    Content, DecodeError, Discard, Element, EncodeError, FileSize, FileSpec, Format, Opened,
+    SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 
 const LABEL: &[u8] = b"0";
@@ -27,23 +28,20 @@ const LABEL: &[u8] = b"0";
 /// The format `webdataset`.
 pub(crate) struct WebDataset;
 
-/// The format; it has no options.
-pub(crate) fn build(options: &Options) -> Result<Box<dyn Format>, OptionError> {
-    options.check_compression("webdataset", &[])?;
-    Ok(Box::new(WebDataset))
-}
+/// The format `webdataset`.
+pub(crate) static FACTS: SampleFormat = SampleFormat {
+    is_streamed: true,
+    framework: Some(FrameworkReader::TarStream),
+    ..SampleFormat::new("webdataset", |_| Ok(Box::new(WebDataset)))
+};
 
 impl Format for WebDataset {
-    fn name(&self) -> &'static str {
-        "webdataset"
+    fn facts(&self) -> &'static SampleFormat {
+        &FACTS
     }
 
     fn extension(&self) -> &'static str {
         "tar"
-    }
-
-    fn access(&self) -> Access {
-        Access::Sample
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

@@ -4,7 +4,7 @@ use feedline_bench::{
     CheckpointPlan, DLIO_MAIN, FrameworkPlan, PhasePlan, Plan, ReadPlan, Semantics, sample_sizes,
 };
 use feedline_dataset::NameRule;
-use feedline_workload::{Format, IoEngine, ReadType, SaveMode, Workload};
+use feedline_workload::{IoEngine, ReadType, SaveMode, Workload};
 
 use crate::samples;
 use crate::screen::held;
@@ -63,7 +63,7 @@ struct SetSizes {
 impl SetSizes {
     fn new(workload: &Workload) -> Self {
         let dataset = &workload.dataset;
-        let element_bytes = dataset.record_element_size_bytes() as f64;
+        let element_bytes = dataset.record_element_type.size_bytes() as f64;
         let per_file = dataset.num_samples_per_file;
         let mut sizes = sample_sizes(dataset);
         let mut next_bytes = || {
@@ -149,8 +149,8 @@ fn data(files: &NameRule, bytes: f64, workload: &Workload) -> String {
         0 | 1 => String::new(),
         many => format!(" (in {} sub-folders)", units::count(many)),
     };
-    let size = match workload.dataset.format {
-        Format::Synthetic => "made in memory, not read".to_owned(),
+    let size = match workload.dataset.format.name {
+        "synthetic" => "made in memory, not read".to_owned(),
         _ => format!("{} of samples", units::bytes(bytes)),
     };
     format!(

@@ -32,14 +32,14 @@ pub(crate) fn uneven(phase: &PhasePlan) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use feedline_bench::{Plan, Semantics};
-    use feedline_workload::{DataLoader, Format, Framework, Workload};
+    use feedline_workload::{DataLoader, Framework, SampleFormat, Workload};
 
     use super::*;
 
     /// 61 samples in batches of 4.
     fn phase(ranks: u32, drop_last: Option<bool>) -> PhasePlan {
         let mut workload = Workload { framework: Framework::Pytorch, ..Workload::default() };
-        workload.dataset.format = Format::Npz;
+        workload.dataset.format = SampleFormat::find("npz").unwrap();
         workload.dataset.num_files_train = 61;
         workload.reader.data_loader = DataLoader::Pytorch;
         workload.reader.batch_size = 4;

@@ -57,7 +57,9 @@ impl Row {
         let (files, per_file) = (dataset.num_files_train, dataset.num_samples_per_file);
         let sample_bytes = match dataset.record_dims.as_slice() {
             [] => dataset.record_length_bytes,
-            dims => (dims.iter().product::<u64>() * dataset.record_element_size_bytes()) as f64,
+            dims => {
+                (dims.iter().product::<u64>() * dataset.record_element_type.size_bytes()) as f64
+            }
         };
         let cells = [
             preset.name.to_owned(),

@@ -7,7 +7,7 @@
 use crate::combination;
 use crate::error::WorkloadError;
 use crate::saving;
-use crate::sections::dataset::{Dataset, Format};
+use crate::sections::dataset::Dataset;
 use crate::sections::reader::DataLoader;
 use crate::sections::workload::{Framework, Workload};
 use crate::warning::{Warning, WarningKind};
@@ -52,9 +52,6 @@ fn check_dataset(workload: &Workload) -> Result<(), WorkloadError> {
     if dataset.num_files_train == 0 {
         return Err(WorkloadError::NoTrainingFiles);
     }
-    if dataset.format == Format::Hdf5Opt {
-        return Err(WorkloadError::UnusableFormat { format: dataset.format });
-    }
     let num_dset_per_record = dataset.hdf5.num_dset_per_record;
     if let Some(&first_dim) = dataset.record_dims.first()
         && first_dim % num_dset_per_record.max(1) != 0
@@ -62,7 +59,7 @@ fn check_dataset(workload: &Workload) -> Result<(), WorkloadError> {
         return Err(WorkloadError::DimsNotDivisible { first_dim, num_dset_per_record });
     }
     let dims = dataset.record_dims.len();
-    if dataset.format.is_image() && dims > 2 {
+    if dataset.format.is_image && dims > 2 {
         return Err(WorkloadError::ImageDims { format: dataset.format, dims });
     }
     check_size(dataset)?;
@@ -84,7 +81,7 @@ fn check_size(dataset: &Dataset) -> Result<(), WorkloadError> {
             samples: dataset.num_samples_per_file,
         });
     };
-    let element = dataset.record_element_size_bytes() as f64;
+    let element = dataset.record_element_type.size_bytes() as f64;
     let sample_bytes = match dataset.record_dims.as_slice() {
         [] => dataset.record_length_bytes * element,
         dims => dims.iter().map(|&dim| dim as f64).product::<f64>() * element,
@@ -114,7 +111,7 @@ fn check_times(workload: &Workload) -> Result<(), WorkloadError> {
 fn check_reader(workload: &Workload) -> Result<(), WorkloadError> {
     let (reader, format) = (&workload.reader, workload.dataset.format);
     let loader = reader.data_loader;
-    if format == Format::Tfrecord && loader == DataLoader::Pytorch {
+    if format.name == "tfrecord" && loader == DataLoader::Pytorch {
         return Err(WorkloadError::TfrecordWithTorch);
     }
     let framework = workload.framework;

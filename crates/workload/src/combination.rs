@@ -1,10 +1,13 @@
 //! Reader settings that exclude each other, and settings that have no effect without another.
 
+use feedline_formats::{Compression, Mapping};
+
 use crate::error::WorkloadError;
 use crate::saving;
-use crate::sections::dataset::{Compression, Dataset, Format};
+use crate::sections::dataset::Dataset;
 use crate::sections::reader::{
-    DataLoader, Interpreter, IoEngine, ReadModel, ReadType, Reader, SampleOrder, Sharding, Shuffle,
+    DataLoader, Interpreter, IoEngine, ReadModel, ReadType, Reader, SampleOrder, Sharding,
+    ShuffleMode,
 };
 use crate::sections::workload::Workload;
 use crate::warning::WarningKind;
@@ -69,13 +72,13 @@ fn loader_rules(workload: &Workload) -> [Rule; 4] {
     };
     [
         rule(
-            loader == DataLoader::Dali && format == Format::Tfrecord,
+            loader == DataLoader::Dali && format.name == "tfrecord",
             "its callbacks read samples by index, but records can only be read in sequence",
             "use `reader.data_loader=native_dali`",
         ),
         rule(
-            loader == DataLoader::NativeDali && !has_native_reader(format),
-            "DALI has native readers only for npy, jpeg, png and tfrecord",
+            loader == DataLoader::NativeDali && !format.has_dali_reader,
+            "DALI has no native reader for this format",
             "use `reader.data_loader=dali`",
         ),
         Rule {
@@ -118,7 +121,7 @@ fn reading_rules(workload: &Workload) -> [Rule; 5] {
     let mapped = reader.maps(format) && workload.data_root().capabilities().mapped;
     let of_map = match reader.io_engine {
         IoEngine::Mmap => "reader.io_engine: mmap".to_owned(),
-        _ if format == Format::MmapIndexedBinary => format!("dataset.format: {format}"),
+        _ if format.mapping == Mapping::Always => format!("dataset.format: {format}"),
         _ => format!("reader.data_loader: {}", reader.data_loader),
     };
     let beyond = workload.beyond_framework();
@@ -187,7 +190,7 @@ fn remote_rules(workload: &Workload) -> [Rule; 2] {
 fn stream_rules(workload: &Workload) -> [Rule; 3] {
     let (reader, format) = (&workload.reader, workload.dataset.format);
     let of_format = format!("dataset.format: {format}");
-    let streamed = format.is_streamed();
+    let streamed = format.is_streamed;
     [
         rule(
             streamed && reader.read_model == ReadModel::Deep,
@@ -218,23 +221,18 @@ fn sharding_rules(workload: &Workload) -> [Rule; 2] {
     let by_sample = matches!(sharding, Sharding::Strided | Sharding::Blocked);
     [
         rule(
-            !format.is_streamed() && by_file,
+            !format.is_streamed && by_file,
             names,
             "this format is sharded by sample",
             USE_AUTO_SHARDING,
         ),
         rule(
-            format.is_streamed() && by_sample,
+            format.is_streamed && by_sample,
             names,
             "records are read in file order",
             USE_AUTO_SHARDING,
         ),
     ]
-}
-
-/// Whether DALI reads the format without Python.
-fn has_native_reader(format: Format) -> bool {
-    matches!(format, Format::Npy | Format::Jpeg | Format::Png | Format::Tfrecord)
 }
 
 /// Warns about settings that have no effect in combination with the others.
@@ -247,7 +245,7 @@ pub(crate) fn warnings(workload: &Workload) -> Vec<WarningKind> {
     }
     let deep = reader.read_model == ReadModel::Deep;
     let buffered = workload.has_shuffle_buffer();
-    let parsed = dataset.format.is_streamed() && reader.data_loader == DataLoader::Tensorflow;
+    let parsed = dataset.format.is_streamed && reader.data_loader == DataLoader::Tensorflow;
     let frameworks = matches!(reader.data_loader, DataLoader::Pytorch | DataLoader::Tensorflow)
         && workload.read_model() == ReadModel::Framework;
     let idle = [
@@ -264,7 +262,7 @@ pub(crate) fn warnings(workload: &Workload) -> Vec<WarningKind> {
         (
             workload.read_model() == ReadModel::Framework
                 && reader.transfer_size.is_some()
-                && dataset.format != Format::Tfrecord
+                && dataset.format.name != "tfrecord"
                 && workload.data_root().capabilities().network.is_none(),
             "reader.transfer_size",
             "`reader.read_model: native` or `deep`, or the format tfrecord",
@@ -282,11 +280,11 @@ pub(crate) fn warnings(workload: &Workload) -> Vec<WarningKind> {
         (
             !buffered && reader.shuffle_size != usual.shuffle_size,
             "reader.shuffle_size",
-            "a streamed format (tfrecord, webdataset) or the loader native_dali",
+            "a streamed format such as tfrecord or the loader native_dali",
         ),
         (
             buffered
-                && reader.sample_shuffle == Shuffle::Off
+                && reader.sample_shuffle == ShuffleMode::Off
                 && reader.shuffle_size != usual.shuffle_size,
             "reader.shuffle_size",
             "`reader.sample_shuffle`",
@@ -294,7 +292,7 @@ pub(crate) fn warnings(workload: &Workload) -> Vec<WarningKind> {
         (
             !parsed && reader.computation_threads != usual.computation_threads,
             "reader.computation_threads",
-            "a streamed format (tfrecord, webdataset) and the loader tensorflow",
+            "a streamed format such as tfrecord and the loader tensorflow",
         ),
     ];
     let idle = idle.into_iter().filter(|(idle, ..)| *idle);
@@ -304,7 +302,7 @@ pub(crate) fn warnings(workload: &Workload) -> Vec<WarningKind> {
 
 fn dataset_warnings(dataset: &Dataset) -> Vec<WarningKind> {
     let usual = Dataset::default();
-    let not_hdf5 = dataset.format != Format::Hdf5;
+    let not_hdf5 = dataset.format.name != "hdf5";
     let hdf5 = &dataset.hdf5;
     let idle = [
         (not_hdf5 && hdf5.num_dset_per_record != 1, "dataset.hdf5.num_dset_per_record"),
@@ -322,7 +320,7 @@ fn dataset_warnings(dataset: &Dataset) -> Vec<WarningKind> {
         let needs = "`dataset.compression: gzip` or `zip`";
         kinds.push(WarningKind::Needs { key: "dataset.compression_level", needs });
     }
-    if dataset.format.is_image() && dataset.num_samples_per_file > 1 {
+    if dataset.format.is_image && dataset.num_samples_per_file > 1 {
         let (format, samples) = (dataset.format, dataset.num_samples_per_file);
         kinds.push(WarningKind::OneImage { format, samples });
     }

@@ -1,6 +1,7 @@
 //! Errors in workload files and overrides, with the place they come from.
 
-use crate::sections::dataset::Format;
+use feedline_formats::SampleFormat;
+
 use crate::sections::reader::DataLoader;
 use crate::sections::workload::Framework;
 
@@ -148,16 +149,13 @@ pub enum WorkloadError {
     #[error(
         "format `{format}` supports at most 2 dimensions, found {dims} in `dataset.record_dims`"
     )]
-    ImageDims { format: Format, dims: usize },
+    ImageDims { format: &'static SampleFormat, dims: usize },
     /// An explicit shape together with a standard deviation of sizes.
     #[error(
         "`dataset.record_dims` fixes the size of a sample, but \
          `dataset.record_length_bytes_stdev` is {stdev}"
     )]
     DimsWithStdev { stdev: f64 },
-    /// A format that DLIO names but cannot write or read.
-    #[error("format `{format}` can neither be written nor read")]
-    UnusableFormat { format: Format },
     /// PyTorch with TensorFlow's loader, or the other way round.
     #[error("framework `{framework}` cannot use data loader `{loader}`")]
     FrameworkLoader { framework: Framework, loader: DataLoader },
@@ -305,7 +303,6 @@ impl WorkloadError {
             Self::BadReference { .. } => {
                 Some("use `${section.key}` or `${now:%Y-%m-%d}`".to_owned())
             }
-            Self::UnusableFormat { .. } => Some("use `dataset.format=hdf5`".to_owned()),
             Self::FrameworkLoader { framework, .. } => {
                 Some(format!("use `reader.data_loader={framework}`, or change `framework`"))
             }

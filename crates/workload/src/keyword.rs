@@ -52,6 +52,8 @@ macro_rules! keyword_enum {
 
 pub(crate) use keyword_enum;
 
+use feedline_formats::{Compression, FORMATS, Python, SampleFormat};
+
 /// Parsing and listing the words of an enumeration.
 pub(crate) trait Keyword: Sized {
     /// Every spelling, in the order of the reference page.
@@ -59,4 +61,34 @@ pub(crate) trait Keyword: Sized {
 
     /// The value with this spelling.
     fn from_word(word: &str) -> Option<Self>;
+}
+
+impl Keyword for &'static SampleFormat {
+    fn words() -> Vec<&'static str> {
+        FORMATS.iter().map(|format| format.name).collect()
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        SampleFormat::find(word)
+    }
+}
+
+impl Keyword for Compression {
+    fn words() -> Vec<&'static str> {
+        Self::ALL.map(Self::name).to_vec()
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        Self::parse(word)
+    }
+}
+
+impl Keyword for Python {
+    fn words() -> Vec<&'static str> {
+        Self::ALL.map(Self::name).to_vec()
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        Self::parse(word)
+    }
 }

@@ -70,6 +70,7 @@ pub mod presets;
 #[cfg(test)]
 mod tests;
 
+pub use feedline_formats::{Compression, Element, FORMATS, Python, SampleFormat};
 pub use feedline_location::{Capabilities, Location};
 
 pub use check::check;
@@ -89,11 +90,11 @@ pub use schema::{Effect, Key, Kind, find_key, keys};
 pub use sections::checkpoint::{
     Checkpoint, CheckpointContainer, CheckpointMode, DirectIo, Ksm, SaveMode, StateSource,
 };
-pub use sections::dataset::{Compression, Dataset, Format, Hdf5};
+pub use sections::dataset::{Dataset, Hdf5};
 pub use sections::model::{Datatype, Model, Parallelism, Transformer};
 pub use sections::reader::{
-    DataLoader, Interpreter, IoEngine, MultiprocessingContext, PythonVersion, ReadModel, ReadType,
-    Reader, SampleOrder, Sampler, Sharding, Shuffle,
+    DataLoader, Interpreter, IoEngine, MultiprocessingContext, ReadModel, ReadType, Reader,
+    SampleOrder, Sampler, Sharding, ShuffleMode,
 };
 pub use sections::storage::{Storage, StorageType};
 pub use sections::time::TimeSpec;

@@ -2,6 +2,7 @@
 //!
 //! A key that is absent or null leaves its default alone.
 
+use feedline_formats::Element;
 use std::ops::RangeInclusive;
 
 use crate::element;
@@ -165,12 +166,12 @@ impl Sections {
         Ok(())
     }
 
-    /// The full name of an element type.
-    pub(crate) fn element_type(&self, path: &str, slot: &mut String) -> Read {
+    /// An element type, in any of NumPy's spellings.
+    pub(crate) fn element_type(&self, path: &str, slot: &mut Element) -> Read {
         let Some(node) = self.get(path) else { return Ok(()) };
-        let name = node.as_str().and_then(element::full_name);
+        let found = node.as_str().and_then(element::parse);
         let expected = || format!("a NumPy type, one of {}", element::names().join(", "));
-        *slot = name.ok_or_else(|| self.wrong(path, node, &expected()))?.to_owned();
+        *slot = found.ok_or_else(|| self.wrong(path, node, &expected()))?;
         Ok(())
     }
 

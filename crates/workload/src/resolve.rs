@@ -6,13 +6,14 @@ use crate::node::{Node, Value};
 use crate::read::{Sections, one_of};
 use crate::schema::{Kind, find_key, has_keys_below};
 use crate::sections::checkpoint::{Checkpoint, Ksm};
-use crate::sections::dataset::{Dataset, Format};
+use crate::sections::dataset::Dataset;
 use crate::sections::model::Model;
 use crate::sections::reader::{DataLoader, Reader, Sampler};
 use crate::sections::storage::{Storage, StorageType};
 use crate::sections::train::{Evaluation, Train};
 use crate::sections::workload::{Output, Profiling, Workflow, Workload};
 use crate::warning::{Warning, WarningKind};
+use feedline_formats::Element;
 
 /// Range of seeds that NumPy's generator accepts.
 const MOST_SEED: i64 = u32::MAX as i64;
@@ -223,9 +224,8 @@ fn dataset(
 
 /// Images hold bytes, whatever the file says.
 fn force_image_bytes(sections: &Sections, dataset: &mut Dataset, warnings: &mut Vec<Warning>) {
-    let is_image = matches!(dataset.format, Format::Jpeg | Format::Png);
-    if is_image && dataset.record_element_type != "uint8" {
-        let given = std::mem::replace(&mut dataset.record_element_type, "uint8".to_owned());
+    if dataset.format.is_image && dataset.record_element_type != Element::UInt8 {
+        let given = std::mem::replace(&mut dataset.record_element_type, Element::UInt8);
         let kind = WarningKind::ImageElementType { format: dataset.format, given };
         let place = sections.get("dataset.record_element_type").map(|node| sections.place(node));
         warnings.push(Warning { place, kind });

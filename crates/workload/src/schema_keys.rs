@@ -1,5 +1,7 @@
 //! The rows of the schema: every key of a workload file, in the order of the reference page.
 
+use feedline_formats::{Compression, Python, SampleFormat};
+
 use crate::element;
 use crate::keyword::Keyword;
 use crate::schema::Kind::{Bool, Map, Number, Text, TextList, Time, Whole, WholeList};
@@ -7,11 +9,10 @@ use crate::schema::{Key, Kind, alias, choice, idle, used};
 use crate::sections::checkpoint::{
     CheckpointContainer, CheckpointMode, DirectIo, SaveMode, StateSource,
 };
-use crate::sections::dataset::{Compression, Format};
 use crate::sections::model::Datatype;
 use crate::sections::reader::{
-    DataLoader, Interpreter, IoEngine, MultiprocessingContext, PythonVersion, ReadModel, ReadType,
-    SampleOrder, Sampler, Sharding, Shuffle,
+    DataLoader, Interpreter, IoEngine, MultiprocessingContext, ReadModel, ReadType, SampleOrder,
+    Sampler, Sharding, ShuffleMode,
 };
 use crate::sections::storage::StorageType;
 use crate::sections::workload::{Framework, Profiler};
@@ -210,7 +211,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     used(
         "dataset.format",
-        choice::<Format>(),
+        choice::<&'static SampleFormat>(),
         "tfrecord",
         "Format of the files, and their extension.",
     ),
@@ -375,8 +376,8 @@ pub(crate) const KEYS: &[Key] = &[
         "Batches of streamed formats that are preprocessed in parallel.",
     ),
     used("reader.prefetch_size", Whole, "2", "Batches to read ahead."),
-    used("reader.file_shuffle", choice::<Shuffle>(), "'off'", "Order of the files."),
-    used("reader.sample_shuffle", choice::<Shuffle>(), "'off'", "Order of the samples."),
+    used("reader.file_shuffle", choice::<ShuffleMode>(), "'off'", "Order of the files."),
+    used("reader.sample_shuffle", choice::<ShuffleMode>(), "'off'", "Order of the samples."),
     used(
         "reader.shuffle_size",
         Whole,
@@ -469,7 +470,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     used(
         "reader.python",
-        choice::<PythonVersion>(),
+        choice::<Python>(),
         "'3.13'",
         "Python version whose buffered files the framework's readers use: `3.13` means 3.9 to 3.13, whose buffer has the file system's preferred size; `3.14` means 3.14 and later, whose buffer is at least 128 KiB. Specific to Feedline.",
     ),

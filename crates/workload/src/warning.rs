@@ -1,7 +1,8 @@
 //! Warnings: mistakes that do not keep a workload from running.
 
+use feedline_formats::{Element, SampleFormat};
+
 use crate::error::Place;
-use crate::sections::dataset::Format;
 
 /// A warning, and the place in the user's input that causes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +38,7 @@ pub enum WarningKind {
     HydraNoEffect { text: String },
     /// An element type other than bytes for images.
     #[error("`dataset.record_element_type` is always uint8 for format {format}, ignoring {given}")]
-    ImageElementType { format: Format, given: String },
+    ImageElementType { format: &'static SampleFormat, given: Element },
     /// Evaluation, which only runs between epochs of training, without training.
     #[error("`workflow.evaluation` has no effect while `workflow.train` is off")]
     EvaluationWithoutTraining,
@@ -55,7 +56,7 @@ pub enum WarningKind {
         "a {format} file holds one image, so its {samples} samples (`dataset.num_samples_per_file`) \
          are identical"
     )]
-    OneImage { format: Format, samples: u64 },
+    OneImage { format: &'static SampleFormat, samples: u64 },
     /// Evaluation without files.
     #[error("`workflow.evaluation` is on, but `dataset.num_files_eval` is 0")]
     EvaluationWithoutFiles,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use feedline_bench::{Observer, Outcome, Pass, Semantics, Split, Stepping, Summary};
 use feedline_clock::Clock;
 use feedline_store::{Memory, Op};
-use feedline_workload::{ReadModel, ReadType, Sharding, Shuffle, TimeSpec, Workload};
+use feedline_workload::{ReadModel, ReadType, Sharding, ShuffleMode, TimeSpec, Workload};
 
 mod checkpoints;
 mod framework;
@@ -417,7 +417,7 @@ fn sorted(files: &[u64]) -> Vec<u64> {
 
 #[test]
 fn q8_every_sample_is_read_once_an_epoch_in_an_order_that_changes() {
-    let opened = files_opened(|workload| workload.reader.sample_shuffle = Shuffle::Seed);
+    let opened = files_opened(|workload| workload.reader.sample_shuffle = ShuffleMode::Seed);
     let (first, second) = opened.split_at(12);
     assert_eq!(sorted(first), (0..12).collect::<Vec<_>>());
     assert_eq!(sorted(second), (0..12).collect::<Vec<_>>());
@@ -425,14 +425,14 @@ fn q8_every_sample_is_read_once_an_epoch_in_an_order_that_changes() {
     let steps = |files: &[u64]| files.chunks(3).map(sorted).collect::<Vec<_>>();
     assert_ne!(steps(first), steps(second), "a new order every epoch");
 
-    let again = files_opened(|workload| workload.reader.sample_shuffle = Shuffle::Seed);
+    let again = files_opened(|workload| workload.reader.sample_shuffle = ShuffleMode::Seed);
     assert_eq!(steps(&opened), steps(&again), "the same seed gives the same order");
     let fixed = files_opened(|workload| {
-        workload.reader.sample_shuffle = Shuffle::Seed;
+        workload.reader.sample_shuffle = ShuffleMode::Seed;
         workload.train.seed_change_epoch = false;
     });
     assert_eq!(steps(&fixed[..12]), steps(&fixed[12..]), "unless the seed stays");
-    let random = files_opened(|workload| workload.reader.sample_shuffle = Shuffle::Random);
+    let random = files_opened(|workload| workload.reader.sample_shuffle = ShuffleMode::Random);
     assert_ne!(steps(&random), steps(&opened), "`random` has a seed of its own");
     let plain = files_opened(|_| ());
     assert_eq!(steps(&plain)[..2], [vec![0, 1, 2], vec![3, 4, 5]], "unshuffled: in turn");

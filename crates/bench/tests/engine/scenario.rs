@@ -10,7 +10,7 @@ use feedline_bench::{
 use feedline_clock::Clock;
 use feedline_loader::FrameworkCost;
 use feedline_store::{Limit, Memory, Op, RateLimiter, Store, Throttled};
-use feedline_workload::{DataLoader, Format, Framework, ReadModel, TimeSpec, Workload};
+use feedline_workload::{DataLoader, Framework, ReadModel, SampleFormat, TimeSpec, Workload};
 
 pub(crate) const S: u64 = 1_000_000_000;
 
@@ -32,7 +32,7 @@ pub(crate) struct Scenario {
 impl Scenario {
     pub(crate) fn new(files: u64) -> Self {
         let mut workload = Workload { framework: Framework::Pytorch, ..Workload::default() };
-        workload.dataset.format = Format::Npy;
+        workload.dataset.format = SampleFormat::find("npy").unwrap();
         workload.dataset.num_files_train = files;
         workload.dataset.record_length_bytes = 64.0;
         workload.workflow.generate_data = true;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedline_formats::{Access, Companion, DecodeError, Format, Opened, Scratch, Source};
+use feedline_formats::{Companion, DecodeError, Format, Opened, SampleFormat, Scratch, Source};
 use feedline_store::{EntryKind, FaultInjecting, Memory, Op};
 
 use super::*;
@@ -18,16 +18,12 @@ const BESIDE: Companion = Companion { suffix: ".off", place: Place::Beside };
 const APART: Companion = Companion { suffix: ".idx", place: Place::IndexFolder };
 
 impl Format for Indexed {
-    fn name(&self) -> &'static str {
-        self.0.name()
+    fn facts(&self) -> &'static SampleFormat {
+        self.0.facts()
     }
 
     fn companions(&self) -> &'static [Companion] {
         &[BESIDE, APART]
-    }
-
-    fn access(&self) -> Access {
-        self.0.access()
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

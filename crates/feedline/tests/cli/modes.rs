@@ -1,23 +1,15 @@
 //! Every format in every way of reading, on real files.
 
+use feedline_workload::{FORMATS, SampleFormat};
+
 use crate::bed::{Bed, SMALL};
 
-const FORMATS: [&str; 12] = [
-    "npz",
-    "npy",
-    "hdf5",
-    "csv",
-    "jpeg",
-    "png",
-    "tfrecord",
-    "indexed_binary",
-    "mmap_indexed_binary",
-    "parquet",
-    "webdataset",
-    "safetensors",
-];
+/// The formats that have files to read.
+fn formats() -> impl Iterator<Item = &'static SampleFormat> {
+    FORMATS.iter().copied().filter(|format| format.framework.is_some())
+}
 
-/// The small workload with that format, three samples a file, and a loader that reads it.
+/// The small workload with that format, three samples per file, and a loader that reads it.
 fn workload(format: &str) -> String {
     let framework = if format == "tfrecord" { "tensorflow" } else { "pytorch" };
     SMALL
@@ -32,10 +24,9 @@ fn workload(format: &str) -> String {
 #[test]
 fn every_format_is_read_in_every_way_that_it_can_be() {
     let bed = Bed::new();
-    for format in FORMATS {
-        bed.write("w.yaml", workload(format));
+    for format in formats() {
+        bed.write("w.yaml", workload(format.name));
         bed.runs(&["w.yaml", "--generate-only", "--out", "made", "--overwrite"]);
-        let streamed = ["tfrecord", "webdataset"].contains(&format);
         for ways in [
             &["io_engine=sync"][..],
             &["io_engine=sync", "odirect=true"],
@@ -48,7 +39,7 @@ fn every_format_is_read_in_every_way_that_it_can_be() {
             &["io_engine=io_uring", "read_model=deep", "queue_depth=8", "odirect=true"],
         ] {
             let deep = ways.contains(&"read_model=deep");
-            if streamed && deep {
+            if format.is_streamed && deep {
                 continue; // Refused, which another test looks at.
             }
             let sets: Vec<_> = ways.iter().map(|way| format!("reader.{way}")).collect();
@@ -102,11 +93,11 @@ fn ways_that_exclude_each_other_are_refused_before_anything_is_written() {
 /// What each format says of a file that ends too early; the file's name comes first.
 #[test]
 fn a_truncated_file_of_any_format_is_named_with_the_place() {
-    for format in FORMATS {
+    for format in formats() {
         let bed = Bed::new();
-        bed.write("w.yaml", workload(format));
+        bed.write("w.yaml", workload(format.name));
         bed.runs(&["w.yaml", "--generate-only", "--out", "made"]);
-        let extension = if format == "webdataset" { "tar" } else { format };
+        let extension = if format.name == "webdataset" { "tar" } else { format.name };
         let name = format!("data-{format}/train/img_0_of_8.{extension}");
         let bytes = std::fs::read(bed.path(&name)).unwrap();
         bed.write(&name, &bytes[..bytes.len() / 2]);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
+use feedline_workload::FORMATS;
 use serde_json::Value;
 
 use crate::bed::{Bed, FILE_BYTES, Ran, Running, ran};
@@ -109,19 +110,8 @@ fn a_run_makes_and_reads_its_data_in_a_bucket() {
 #[test]
 fn every_format_is_read_from_a_bucket_in_both_models() {
     let (bed, server) = (Bed::new(), Server::new(&[]));
-    let formats = [
-        "npz",
-        "npy",
-        "hdf5",
-        "csv",
-        "jpeg",
-        "png",
-        "indexed_binary",
-        "mmap_indexed_binary",
-        "parquet",
-        "safetensors",
-    ];
-    for format in formats {
+    let formats = FORMATS.iter().filter(|it| it.framework.is_some() && !it.is_streamed);
+    for format in formats.map(|format| format.name) {
         let (place, set) = (format!("s3://bucket/{format}"), format!("dataset.format={format}"));
         let args = ["--data", &place, "--set", &set];
         server.runs(&bed, &[&args[..], &["--generate", "--out", format]].concat());

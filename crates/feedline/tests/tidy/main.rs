@@ -3,6 +3,7 @@
 
 mod dependencies;
 mod differences;
+mod formats;
 mod limits;
 mod scan;
 

@@ -358,7 +358,7 @@ fn what_no_csv_can_hold_is_refused() {
 
 #[test]
 fn compression_decides_the_name() {
-    let with = |compression| build(&Options { compression, ..Options::default() });
+    let with = |compression| FACTS.build(&Options { compression, ..Options::default() });
     assert_eq!(with(Compression::None).unwrap().extension(), "csv");
     assert_eq!(with(Compression::Gzip).unwrap().extension(), "csv.gz");
     for refused in [Compression::Bz2, Compression::Xz, Compression::Zip, Compression::Lzf] {

@@ -21,7 +21,7 @@ impl Default for Libraries {
 /// CPython, by how large it makes the buffer of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Python {
-    /// 3.9 to 3.13: the file system's preferred size.
+    /// 3.9 to 3.13: the file system's preferred size (`st_blksize`).
     #[default]
     Before314,
     /// 3.14 and later: 128 KiB at least, 8 MiB at most.
@@ -29,6 +29,22 @@ pub enum Python {
 }
 
 impl Python {
+    /// Every Python there is.
+    pub const ALL: [Python; 2] = [Python::Before314, Python::From314];
+
+    /// The version that stands for it in workload files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Python::Before314 => "3.13",
+            Python::From314 => "3.14",
+        }
+    }
+
+    /// The Python that workload files call `name`.
+    pub fn parse(name: &str) -> Option<Python> {
+        Python::ALL.into_iter().find(|python| python.name() == name)
+    }
+
     /// The buffer of `open(path, "rb")` on a file system that prefers `preferred_bytes`.
     pub(super) fn buffer_bytes(self, preferred_bytes: usize) -> usize {
         match self {

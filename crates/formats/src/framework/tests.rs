@@ -2,7 +2,7 @@
 //! h5py 3.14.0, Pillow 13.0.0, pandas 3.1.1, TensorFlow 2.21.0, webdataset 1.0.2, pyarrow 26.0.1).
 
 use super::*;
-use crate::{Compression, Element, Options, StreamError, find, trial};
+use crate::{Compression, Element, Options, SampleFormat, StreamError, trial};
 
 /// A file that notes its calls.
 struct Noting {
@@ -51,7 +51,7 @@ struct Case {
 
 impl Case {
     fn new(name: &str, options: &Options, (side, samples): (u64, u64), preferred: usize) -> Case {
-        let format = (find(name).unwrap().build)(options).unwrap();
+        let format = SampleFormat::find(name).unwrap().build(options).unwrap();
         let dims = vec![side, side];
         let file = FileSpec { dims, samples, element: Element::UInt8, index: 0 };
         let bytes = trial::encoded(format.as_ref(), &file);
@@ -274,7 +274,7 @@ fn what_is_read_is_what_the_native_reader_finds() {
     ] {
         for (side, preferred) in [(1, EXT4), (60, EXT4), (61, 7), (331, HUGE)] {
             let case = &mut Case::new(name, &options, (side, 3), preferred);
-            let native = (find(name).unwrap().build)(&options).unwrap();
+            let native = SampleFormat::find(name).unwrap().build(&options).unwrap();
             let mut opened = native.open(&mut case.source, &mut case.scratch).unwrap();
             let mut framework = case.format.open(&mut case.source, &mut case.scratch).unwrap();
             for index in 0..3 {
@@ -292,7 +292,7 @@ fn truncated_files_are_errors_and_not_panics() {
     for name in ["npz", "npy", "hdf5", "csv", "jpeg", "png", "tfrecord", "webdataset", "parquet"] {
         let whole = Case::new(name, &Options::default(), (40, 2), EXT4).source.bytes;
         for len in (0..whole.len()).step_by(13) {
-            let format = (find(name).unwrap().build)(&Options::default()).unwrap();
+            let format = SampleFormat::find(name).unwrap().build(&Options::default()).unwrap();
             let case = &mut Case::of(format, whole[..len].to_vec(), EXT4);
             let Case { format, source, scratch } = case;
             let read = format

@@ -50,7 +50,6 @@ pub(super) struct Plan {
 
 impl Settings {
     pub(super) fn new(options: &Options) -> Result<Settings, OptionError> {
-        options.check_compression(FORMAT, &[Compression::Gzip, Compression::Lzf])?;
         let conflict = |key, conflict| OptionError::Conflict { format: FORMAT, key, conflict };
         let filter = match options.compression {
             Compression::Gzip if options.level > 9 => {

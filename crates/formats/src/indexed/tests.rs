@@ -4,7 +4,7 @@ use super::*;
 use crate::trial::{self, InMemory};
 use crate::{Element, StreamError};
 
-const FORMAT: Indexed = Indexed { name: "indexed_binary", access: Access::Indexed };
+const FORMAT: Indexed = Indexed { facts: &FACTS };
 
 fn spec(dims: &[u64], samples: u64, element: Element) -> FileSpec {
     FileSpec { dims: dims.to_vec(), samples, element, index: 0 }
@@ -39,10 +39,13 @@ fn what_is_written_is_found_again() {
 #[test]
 fn both_names_mean_the_same_files() {
     let file = spec(&[3, 3], 4, Element::Int16);
-    let mmap = build_mmap(&Options::default()).unwrap();
+    let mmap = MMAP_FACTS.build(&crate::Options::default()).unwrap();
     let (one, other) = (InMemory::encoded(&FORMAT, &file), InMemory::encoded(mmap.as_ref(), &file));
     assert_eq!((one.data, one.companions), (other.data, other.companions));
-    assert_eq!((mmap.name(), mmap.extension()), ("mmap_indexed_binary", "mmap_indexed_binary"));
+    assert_eq!(
+        (mmap.facts().name, mmap.extension()),
+        ("mmap_indexed_binary", "mmap_indexed_binary")
+    );
 }
 
 #[test]

@@ -409,7 +409,7 @@ mod packed {
 
     #[test]
     fn compression_zip_is_the_only_one() {
-        let with = |compression| build(&Options { compression, ..Options::default() });
+        let with = |compression| FACTS.build(&Options { compression, ..Options::default() });
         assert_eq!(with(Compression::Zip).unwrap().extension(), "npz");
         for refused in [Compression::Gzip, Compression::Bz2, Compression::Xz, Compression::Lzf] {
             assert!(with(refused).is_err());

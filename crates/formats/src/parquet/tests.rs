@@ -134,7 +134,7 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(PLAIN.size(&file), FileSize::Exact(u64::MAX));
     let options = Options { compression: Compression::Bz2, ..Options::default() };
     assert_eq!(
-        build(&options).err().unwrap().to_string(),
+        FACTS.build(&options).err().unwrap().to_string(),
         "format parquet has no compression bz2, only: none, gzip"
     );
 }

@@ -2,13 +2,15 @@
 
 use super::*;
 use crate::trial::InMemory;
-use crate::{Compression, Content, FORMATS, FileSpec, Format, Libraries, Options, as_framework};
+use crate::{
+    Compression, Content, FORMATS, FileSpec, Format, Libraries, Options, SampleFormat, as_framework,
+};
 
 const LIMIT: u64 = 1 << 20;
 const SAMPLES: u64 = 3;
 
 fn built(name: &str, options: &Options) -> Box<dyn Format> {
-    (crate::find(name).unwrap().build)(options).unwrap()
+    SampleFormat::find(name).unwrap().build(options).unwrap()
 }
 
 fn packed(compression: Compression) -> Options {
@@ -86,7 +88,7 @@ fn array_formats() -> Vec<(Box<dyn Format>, &'static str, bool)> {
 fn arrays_of_every_shape_and_type_come_back() {
     for (format, name, is_strided) in array_formats() {
         for element in Element::ALL {
-            if format.name() == "safetensors" && element == Element::Complex128 {
+            if format.facts().name == "safetensors" && element == Element::Complex128 {
                 continue;
             }
             for dims in [&[5, 7][..], &[3, 3], &[40, 40]] {
@@ -99,7 +101,7 @@ fn arrays_of_every_shape_and_type_come_back() {
                         let shape = dims.to_vec();
                         let name = name.to_owned();
                         let expected = CollectedPart { name, element: Some(element), shape, bytes };
-                        assert_eq!(parts[0], expected, "{} {element:?}", format.name());
+                        assert_eq!(parts[0], expected, "{} {element:?}", format.facts().name);
                     }
                 }
             }
@@ -119,7 +121,7 @@ fn axes_of_any_number_come_back() {
             for (parts, index) in collect(&*format, &mut made, 4096).iter().zip(0..) {
                 assert_eq!(parts[0].shape, dims);
                 let bytes = if is_strided { strided(&file, index) } else { in_a_row(&file, index) };
-                assert_eq!(parts[0].bytes, bytes, "{} {dims:?}", format.name());
+                assert_eq!(parts[0].bytes, bytes, "{} {dims:?}", format.facts().name);
             }
         }
     }
@@ -247,7 +249,7 @@ fn text_comes_back_as_numbers() {
 #[test]
 fn the_framework_reads_the_same_samples() {
     for entry in FORMATS {
-        let plain = (entry.build)(&Options::default()).unwrap();
+        let plain = entry.build(&Options::default()).unwrap();
         let mut made = InMemory::encoded(&*plain, &spec(&[20, 30], Element::UInt8));
         let expected = collect(&*plain, &mut made, 4096);
         let framework = as_framework(plain, Libraries::default());
@@ -267,7 +269,7 @@ fn the_framework_reads_the_same_samples() {
 #[test]
 fn a_sample_above_the_limit_is_refused_and_one_at_it_is_not() {
     for entry in FORMATS.iter().filter(|entry| entry.name != "synthetic") {
-        let format = (entry.build)(&Options::default()).unwrap();
+        let format = entry.build(&Options::default()).unwrap();
         let mut made = InMemory::encoded(&*format, &spec(&[20, 30], Element::UInt8));
         let mut scratch = Scratch::new(4096);
         let mut opened = format.open(&mut made, &mut scratch).unwrap();

@@ -251,6 +251,6 @@ fn a_shard_too_large_to_describe_is_refused() {
 
 #[test]
 fn compression_is_refused() {
-    let options = Options { compression: crate::Compression::Gzip, ..Options::default() };
-    assert!(build(&options).is_err());
+    let options = crate::Options { compression: crate::Compression::Gzip, ..Default::default() };
+    assert!(FACTS.build(&options).is_err());
 }

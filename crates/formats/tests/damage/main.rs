@@ -101,7 +101,7 @@ fn check(subject: &Subject, inputs: u64) {
     let (mut whole, mut refused) = (0, 0);
     // What decoders keep between samples is not counted again and again.
     let mut scratch = Scratch::new(PIECE_BYTES);
-    let limit_of = |size: usize| match format.name() {
+    let limit_of = |size: usize| match format.facts().name {
         "jpeg" => JPEG_PIXEL_BYTES * (JPEG_PIXELS * size + MEMORY_EXTRA),
         _ => MEMORY_FACTOR * size + MEMORY_EXTRA,
     };
@@ -153,7 +153,7 @@ fn files_of_other_formats_are_refused_with_a_place() {
     let mut scratch = Scratch::new(PIECE_BYTES);
     for reader in subjects.iter().filter(|subject| subject.has_a_mark()) {
         for other in &subjects {
-            if other.format.name() == reader.format.name() {
+            if other.format.facts().name == reader.format.facts().name {
                 continue;
             }
             let mut files = Files { data: &other.data, companions: &[] };

@@ -1,7 +1,7 @@
 //! The files that are damaged: every format, with its options, as Feedline and as others write it.
 
 use feedline_formats::{
-    Companion, Compression, Content, Element, FORMATS, FileSpec, Format, Options, find,
+    Companion, Compression, Content, Element, FORMATS, FileSpec, Format, Options, SampleFormat,
 };
 
 /// Files of other writers, by format.
@@ -18,7 +18,7 @@ pub(crate) struct Subject {
 impl Subject {
     /// Whether a file of the format can be told from others: raw bytes and text cannot.
     pub(crate) fn has_a_mark(&self) -> bool {
-        let name = self.format.name();
+        let name = self.format.facts().name;
         !matches!(name, "synthetic" | "indexed_binary" | "mmap_indexed_binary")
     }
 }
@@ -51,8 +51,8 @@ pub(crate) fn all() -> Vec<Subject> {
 }
 
 fn made(name: &str, options: &Options, dims: &[u64], element: Element, how: &str) -> Subject {
-    let entry = find(name).expect("a format of this name");
-    let format = (entry.build)(options).expect("options that the format takes");
+    let entry = SampleFormat::find(name).expect("a format of this name");
+    let format = entry.build(options).expect("options that the format takes");
     let file = FileSpec { dims: dims.to_vec(), samples: 3, element, index: 0 };
     let mut data = Vec::new();
     format.encode(&file, &Content::new(1, 2), &mut data).expect("memory takes every byte");
@@ -84,8 +84,8 @@ fn foreign() -> Vec<Subject> {
             "jpg" => "jpeg",
             other => other,
         };
-        let Some(entry) = find(format) else { continue };
-        let format = (entry.build)(&Options::default()).expect("options that every format takes");
+        let Some(entry) = SampleFormat::find(format) else { continue };
+        let format = entry.build(&Options::default()).expect("options that every format takes");
         let data = std::fs::read(&path).expect("a golden file");
         subjects.push(Subject { name, format, data, companions: Vec::new() });
     }

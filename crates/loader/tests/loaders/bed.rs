@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, EpochOrder, FileNames, Reading};
 use feedline_formats::{
-    Access, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    Options, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source, Stretch, find,
+    Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened, Options,
+    SampleFormat, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
 };
 use feedline_loader::{Dealing, EpochShare, LastBatch, Remainder, Sharding};
 use feedline_store::{Memory, Op};
@@ -50,7 +50,7 @@ pub(crate) fn npy_files(clock: &Clock, files: u64, open_s: fn(u64) -> u64) -> (D
         noted.lock().unwrap().push((time.now() / S, file));
         open_s(file) * S
     });
-    let format = (find("npy").unwrap().build)(&Options::default()).unwrap();
+    let format = SampleFormat::find("npy").unwrap().build(&Options::default()).unwrap();
     for index in 0..files {
         let spec = FileSpec { dims: vec![8, 8], samples: 1, element: Element::UInt8, index };
         let mut bytes = Vec::new();
@@ -88,12 +88,9 @@ fn data_set(store: Memory, format: Arc<dyn Format>) -> DataSet {
 struct Records;
 
 impl Format for Records {
-    fn name(&self) -> &'static str {
-        "records"
-    }
-
-    fn access(&self) -> Access {
-        Access::Sample
+    fn facts(&self) -> &'static SampleFormat {
+        static FACTS: SampleFormat = SampleFormat::new("records", |_| Ok(Box::new(Records)));
+        &FACTS
     }
 
     fn size(&self, file: &FileSpec) -> FileSize {

@@ -84,6 +84,6 @@ fn files_that_are_read_whole_are_opened_for_that() {
             },
         );
         let found = [&noting.whole, &noting.anywhere].map(|count| count.load(Ordering::Relaxed));
-        assert_eq!((found[0], found[1]), expected, "{}", data.format.name());
+        assert_eq!((found[0], found[1]), expected, "{}", data.format.facts().name);
     }
 }

@@ -2,7 +2,7 @@
 
 use feedline_clock::Clock;
 use feedline_dataset::{
-    DataSet, DatasetError, EpochOrder, KeptFor, ReadModel, Reading, SampleSpace, Shuffle,
+    DataSet, DatasetError, EpochOrder, KeptFor, ReadMethod, Reading, SampleSpace, Shuffle,
 };
 use feedline_loader::{Deal, LoadError, TorchConfig, TorchLoader};
 use feedline_store::Op;
@@ -12,7 +12,7 @@ use crate::bed::{S, npy_files, record_files, share};
 const CONFIG: TorchConfig =
     TorchConfig { workers: 1, prefetch: 1, deal: Deal::InTurn, shuffle: None };
 
-fn with(data: DataSet, model: ReadModel, kept_files: usize) -> DataSet {
+fn with(data: DataSet, model: ReadMethod, kept_files: usize) -> DataSet {
     DataSet { reading: Reading { model, kept_files, kept_for: KeptFor::Run }, ..data }
 }
 
@@ -33,7 +33,7 @@ fn calls(clock: &Clock, data: &DataSet, space: SampleSpace, epochs: u64) -> (u64
 fn q14_on_demand_opens_a_file_for_every_sample_and_kept_files_are_opened_once() {
     let clock = Clock::simulated();
     let space = SampleSpace { files: 2, per_file: 4 };
-    let data = |kept| with(record_files(&clock, 2, 4, 0), ReadModel::Framework, kept);
+    let data = |kept| with(record_files(&clock, 2, 4, 0), ReadMethod::Framework, kept);
     assert_eq!(calls(&clock, &data(0), space, 2), (16, 16));
     assert_eq!(calls(&clock, &data(2), space, 2), (2, 16));
     // One file at a time: each is opened once an epoch.
@@ -44,7 +44,7 @@ fn q14_on_demand_opens_a_file_for_every_sample_and_kept_files_are_opened_once() 
 fn q13_files_that_are_read_whole_are_read_once_when_they_are_kept() {
     let clock = Clock::simulated();
     let space = SampleSpace { files: 4, per_file: 1 };
-    let data = |kept| with(npy_files(&clock, 4, |_| 0).0, ReadModel::Framework, kept);
+    let data = |kept| with(npy_files(&clock, 4, |_| 0).0, ReadMethod::Framework, kept);
     assert_eq!(calls(&clock, &data(0), space, 3), (12, 12));
     assert_eq!(calls(&clock, &data(4), space, 3), (4, 4));
     // Three of four are kept, and the one not used for longest goes: the next to be read.
@@ -58,7 +58,7 @@ fn what_is_kept_for_an_epoch_is_read_again_in_the_next() {
     let clock = Clock::simulated();
     let space = SampleSpace { files: 1, per_file: 4 };
     let (data, _) = npy_files(&clock, 1, |_| 0);
-    let reading = |kept_for| Reading { model: ReadModel::Framework, kept_files: 1, kept_for };
+    let reading = |kept_for| Reading { model: ReadMethod::Framework, kept_files: 1, kept_for };
     let epoch = DataSet { reading: reading(KeptFor::Epoch), ..data.clone() };
     let order = EpochOrder::new(SampleSpace { per_file: 1, ..space }, Shuffle::None, 0);
     let opens = |data: &DataSet| {
@@ -78,7 +78,7 @@ fn what_is_kept_for_an_epoch_is_read_again_in_the_next() {
 fn a_kept_file_still_has_no_more_samples_than_it_has() {
     let clock = Clock::simulated();
     let (data, _) = npy_files(&clock, 1, |_| 0);
-    let data = with(data, ReadModel::Framework, 1);
+    let data = with(data, ReadMethod::Framework, 1);
     let order = EpochOrder::new(SampleSpace { files: 1, per_file: 2 }, Shuffle::None, 0);
     let mut loader = TorchLoader::new(&clock, &data, CONFIG, |_| Box::new(|| 0));
     let error = loader.epoch(share(&order, 1, 2), |batches| {
@@ -96,11 +96,11 @@ fn a_deep_reader_has_many_reads_under_way() {
     // Four files of one read, a second each: one after the other 4 s a batch, four lanes 1 s, two
     // lanes 2 s. All of it is storage.
     for (model, seconds) in [
-        (ReadModel::Framework, 4),
-        (ReadModel::Deep { depth: 1 }, 4),
-        (ReadModel::Deep { depth: 2 }, 2),
-        (ReadModel::Deep { depth: 4 }, 1),
-        (ReadModel::Deep { depth: 64 }, 1),
+        (ReadMethod::Framework, 4),
+        (ReadMethod::Deep { depth: 1 }, 4),
+        (ReadMethod::Deep { depth: 2 }, 2),
+        (ReadMethod::Deep { depth: 4 }, 1),
+        (ReadMethod::Deep { depth: 64 }, 1),
     ] {
         let clock = Clock::simulated();
         let data = with(record_files(&clock, 4, 1, S), model, 0);
@@ -112,8 +112,8 @@ fn a_deep_reader_has_many_reads_under_way() {
         assert_eq!(batch.wait.total_ns(), seconds * S, "{model:?}");
         assert_eq!(loader.meter().op(Op::Read).calls, 4, "{model:?}");
         let bytes = match model {
-            ReadModel::Framework | ReadModel::Native => 100 + 200 + 300,
-            ReadModel::Deep { .. } => 4 * 8,
+            ReadMethod::Framework | ReadMethod::Native => 100 + 200 + 300,
+            ReadMethod::Deep { .. } => 4 * 8,
         };
         assert_eq!(batch.sample_bytes, bytes, "a deep reader knows only what it moved");
     }
@@ -123,7 +123,7 @@ fn a_deep_reader_has_many_reads_under_way() {
 fn a_deep_reader_reads_whole_files_of_formats_that_are_read_whole() {
     let clock = Clock::simulated();
     let (data, _) = npy_files(&clock, 4, |_| 0);
-    let data = with(data, ReadModel::Deep { depth: 3 }, 0);
+    let data = with(data, ReadMethod::Deep { depth: 3 }, 0);
     let order = EpochOrder::new(SampleSpace { files: 4, per_file: 1 }, Shuffle::None, 0);
     let mut loader = TorchLoader::new(&clock, &data, CONFIG, |_| Box::new(|| 0));
     let batch = loader.epoch(share(&order, 4, 1), |batches| batches.next_batch().unwrap().unwrap());
@@ -133,7 +133,7 @@ fn a_deep_reader_reads_whole_files_of_formats_that_are_read_whole() {
 #[test]
 fn a_deep_reader_names_the_file_that_is_missing() {
     let clock = Clock::simulated();
-    let data = with(record_files(&clock, 3, 1, 0), ReadModel::Deep { depth: 2 }, 0);
+    let data = with(record_files(&clock, 3, 1, 0), ReadMethod::Deep { depth: 2 }, 0);
     let order = EpochOrder::new(SampleSpace { files: 4, per_file: 1 }, Shuffle::None, 0);
     let mut loader = TorchLoader::new(&clock, &data, CONFIG, |_| Box::new(|| 0));
     let error = loader.epoch(share(&order, 4, 1), |batches| batches.next_batch().unwrap_err());

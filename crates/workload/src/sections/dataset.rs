@@ -1,13 +1,12 @@
 //! Section `dataset`: the files and their samples.
 
-use crate::element;
-use crate::keyword::keyword_enum;
+use feedline_formats::{Compression, Element, FORMATS, SampleFormat};
 
 /// The files and their samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
     /// Format of the files, and their extension.
-    pub format: Format,
+    pub format: &'static SampleFormat,
     /// Folder of the data set, without trailing slashes.
     pub data_folder: String,
     /// Number of training files.
@@ -24,8 +23,8 @@ pub struct Dataset {
     pub record_length_bytes_resize: f64,
     /// Explicit shape of a sample; empty means a square of `record_length_bytes`.
     pub record_dims: Vec<u64>,
-    /// Element type of a sample, as its full NumPy name.
-    pub record_element_type: String,
+    /// Element type of a sample.
+    pub record_element_type: Element,
     /// Number of subfolders for training files; 0 and 1 mean none.
     pub num_subfolders_train: u64,
     /// Number of subfolders for evaluation files; 0 and 1 mean none.
@@ -49,7 +48,7 @@ pub struct Dataset {
 impl Default for Dataset {
     fn default() -> Self {
         Self {
-            format: Format::Tfrecord,
+            format: FORMATS[0],
             data_folder: "./data".to_owned(),
             num_files_train: 8,
             num_files_eval: 0,
@@ -58,7 +57,7 @@ impl Default for Dataset {
             record_length_bytes_stdev: 0.0,
             record_length_bytes_resize: 0.0,
             record_dims: Vec::new(),
-            record_element_type: "uint8".to_owned(),
+            record_element_type: Element::UInt8,
             num_subfolders_train: 0,
             num_subfolders_eval: 0,
             file_prefix: "img".to_owned(),
@@ -69,13 +68,6 @@ impl Default for Dataset {
             generation_buffer_size: 2 << 30,
             hdf5: Hdf5::default(),
         }
-    }
-}
-
-impl Dataset {
-    /// Bytes of one element of a sample.
-    pub fn record_element_size_bytes(&self) -> u64 {
-        element::size_bytes(&self.record_element_type)
     }
 }
 
@@ -93,73 +85,5 @@ pub struct Hdf5 {
 impl Default for Hdf5 {
     fn default() -> Self {
         Self { num_dset_per_record: 1, chunk_dims: Vec::new(), max_shape: Vec::new() }
-    }
-}
-
-keyword_enum! {
-    /// Format of the files of a data set.
-    #[derive(Default)]
-    pub enum Format {
-        /// TensorFlow records.
-        #[default]
-        Tfrecord = "tfrecord",
-        /// HDF5.
-        Hdf5 = "hdf5",
-        /// Comma-separated values.
-        Csv = "csv",
-        /// NumPy archive.
-        Npz = "npz",
-        /// NumPy array.
-        Npy = "npy",
-        /// Named by DLIO, written and read by nothing.
-        Hdf5Opt = "hdf5_opt",
-        /// JPEG image.
-        Jpeg = "jpeg",
-        /// PNG image.
-        Png = "png",
-        /// Records behind one another with an index of offsets.
-        IndexedBinary = "indexed_binary",
-        /// The same files, read through a memory map.
-        MmapIndexedBinary = "mmap_indexed_binary",
-        /// No bytes at all.
-        Synthetic = "synthetic",
-        /// Parquet, a column of samples.
-        Parquet = "parquet",
-        /// WebDataset: tar shards.
-        Webdataset = "webdataset",
-        /// Safetensors, one tensor of samples.
-        Safetensors = "safetensors",
-    }
-}
-
-impl Format {
-    /// Whether its readers go through a file from front to back and cannot jump to a sample.
-    pub fn is_streamed(self) -> bool {
-        matches!(self, Self::Tfrecord | Self::Webdataset)
-    }
-
-    /// Whether a file holds one image, whatever the number of samples says.
-    pub fn is_image(self) -> bool {
-        matches!(self, Self::Jpeg | Self::Png)
-    }
-}
-
-keyword_enum! {
-    /// Compression inside the files of a data set.
-    #[derive(Default)]
-    pub enum Compression {
-        /// None.
-        #[default]
-        None = "none",
-        /// Deflate with a gzip frame.
-        Gzip = "gzip",
-        /// LZF, known to HDF5 only.
-        Lzf = "lzf",
-        /// bzip2.
-        Bz2 = "bz2",
-        /// Deflate inside a zip archive.
-        Zip = "zip",
-        /// LZMA.
-        Xz = "xz",
     }
 }

@@ -1,9 +1,9 @@
 //! Section `reader`: how samples are read.
 
-use super::dataset::Format;
 use super::time::TimeSpec;
 use super::workload::Framework;
 use crate::keyword::keyword_enum;
+use feedline_formats::{Element, Mapping, Python, SampleFormat};
 
 /// How samples are read.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,9 +27,9 @@ pub struct Reader {
     /// Batches to read ahead.
     pub prefetch_size: u32,
     /// How the order of files is shuffled.
-    pub file_shuffle: Shuffle,
+    pub file_shuffle: ShuffleMode,
     /// How the order of samples is shuffled.
-    pub sample_shuffle: Shuffle,
+    pub sample_shuffle: ShuffleMode,
     /// Samples in the shuffle buffer of tf.data and DALI.
     pub shuffle_size: u64,
     /// Whether files are opened for every sample or kept.
@@ -51,8 +51,8 @@ pub struct Reader {
     pub dont_use_mmap: bool,
     /// Shape of the tensor passed to the trainer; empty means as read or resized.
     pub transformed_record_dims: Vec<u64>,
-    /// Element type of that tensor, as its full NumPy name.
-    pub transformed_record_element_type: String,
+    /// Element type of that tensor.
+    pub transformed_record_element_type: Element,
     /// The order in which samples are read.
     pub sample_order: SampleOrder,
     /// How that order is distributed to ranks.
@@ -67,7 +67,7 @@ pub struct Reader {
     /// [`Workload::read_model`]: crate::Workload::read_model
     pub read_model: ReadModel,
     /// The Python version whose buffered files the framework's readers use.
-    pub python: PythonVersion,
+    pub python: Python,
     /// Whether readers burn the CPU time that the framework itself costs.
     pub interpreter: Interpreter,
     /// Reads in flight per reader in the deep model.
@@ -90,8 +90,8 @@ impl Default for Reader {
             read_threads: 1,
             computation_threads: 1,
             prefetch_size: 2,
-            file_shuffle: Shuffle::Off,
-            sample_shuffle: Shuffle::Off,
+            file_shuffle: ShuffleMode::Off,
+            sample_shuffle: ShuffleMode::Off,
             shuffle_size: 1024,
             read_type: ReadType::OnDemand,
             transfer_size: None,
@@ -102,10 +102,10 @@ impl Default for Reader {
             odirect: false,
             dont_use_mmap: false,
             transformed_record_dims: Vec::new(),
-            transformed_record_element_type: "uint8".to_owned(),
+            transformed_record_element_type: Element::UInt8,
             sample_order: SampleOrder::Auto,
             read_model: ReadModel::Auto,
-            python: PythonVersion::V3_13,
+            python: Python::Before314,
             interpreter: Interpreter::Auto,
             sharding: Sharding::Auto,
             drop_last: None,
@@ -124,7 +124,7 @@ impl Reader {
     }
 
     /// Whether files of `format` are read through a memory map.
-    pub fn maps(&self, format: Format) -> bool {
+    pub fn maps(&self, format: &SampleFormat) -> bool {
         match self.io_engine {
             IoEngine::Mmap => true,
             IoEngine::Sync | IoEngine::IoUring => false,
@@ -132,8 +132,11 @@ impl Reader {
                 let dali = self.data_loader == DataLoader::NativeDali && !self.dont_use_mmap;
                 // The library maps its files, unless the settings require other reads.
                 let library = matches!(self.read_model, ReadModel::Auto | ReadModel::Framework);
-                let safetensors = format == Format::Safetensors && library && !self.odirect;
-                format == Format::MmapIndexedBinary || safetensors || dali
+                dali || match format.mapping {
+                    Mapping::Never => false,
+                    Mapping::ByLibrary => library && !self.odirect,
+                    Mapping::Always => true,
+                }
             }
         }
     }
@@ -192,7 +195,7 @@ keyword_enum! {
 keyword_enum! {
     /// Whether and how an order is shuffled.
     #[derive(Default)]
-    pub enum Shuffle {
+    pub enum ShuffleMode {
         /// Not shuffled.
         #[default]
         Off = "off",
@@ -228,18 +231,6 @@ keyword_enum! {
         Native = "native",
         /// Keeps many reads in flight, without decoding.
         Deep = "deep",
-    }
-}
-
-keyword_enum! {
-    /// A range of Python versions with the same size of file buffers. Specific to Feedline.
-    #[derive(Default)]
-    pub enum PythonVersion {
-        /// CPython 3.9 to 3.13: the file system's preferred size (`st_blksize`).
-        #[default]
-        V3_13 = "3.13",
-        /// CPython 3.14 and later: 128 KiB at least, 8 MiB at most.
-        V3_14 = "3.14",
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Workload {
 impl Workload {
     /// Whether samples are shuffled in a buffer after being read in order.
     pub fn has_shuffle_buffer(&self) -> bool {
-        self.dataset.format.is_streamed() || self.reader.data_loader == DataLoader::NativeDali
+        self.dataset.format.is_streamed || self.reader.data_loader == DataLoader::NativeDali
     }
 
     /// How a reader reads a sample; never [`ReadModel::Auto`].

@@ -80,12 +80,6 @@ fn framework_loader_and_format_must_go_together() {
         Some("use `framework=tensorflow`, or another `dataset.format`"),
     );
     sound("dataset: {format: tfrecord}\nreader: {data_loader: native_dali}\n", 1);
-    unsound(
-        "dataset: {format: hdf5_opt}\n",
-        1,
-        "format `hdf5_opt` can neither be written nor read",
-        Some("use `dataset.format=hdf5`"),
-    );
     sound("workflow: {train: False, generate_data: True}\nframework: pytorch\n", 1);
 }
 
@@ -195,7 +189,7 @@ fn ways_of_reading_that_exclude_each_other_are_refused_in_words() {
         "npz",
         "data_loader: native_dali",
         "`reader.data_loader: native_dali` cannot be combined with `dataset.format: npz`",
-        "DALI has native readers only for npy, jpeg, png and tfrecord",
+        "DALI has no native reader for this format",
         "use `reader.data_loader=dali`",
     );
     check(
@@ -252,10 +246,10 @@ fn keys_that_need_another_are_named() {
         &[
             "`reader.queue_depth` has no effect without `reader.read_model: deep`",
             "`reader.kept_files` has no effect without `reader.read_type: memory`",
-            "`reader.shuffle_size` has no effect without a streamed format (tfrecord, webdataset) \
+            "`reader.shuffle_size` has no effect without a streamed format such as tfrecord \
              or the loader native_dali",
-            "`reader.computation_threads` has no effect without a streamed format (tfrecord, \
-             webdataset) and the loader tensorflow",
+            "`reader.computation_threads` has no effect without a streamed format such as \
+             tfrecord and the loader tensorflow",
         ],
     );
     check_remarks(

@@ -1,8 +1,8 @@
 //! The shipped workloads against values copied by hand from the table of DLIO's own.
 
 use crate::{
-    BUILT_IN, CheckpointMode, DataLoader, Datatype, Format, Framework, Shuffle, Source,
-    StorageType, TimeSpec, Workload, compose, presets, resolve,
+    BUILT_IN, CheckpointMode, DataLoader, Datatype, Framework, ShuffleMode, Source, StorageType,
+    TimeSpec, Workload, compose, presets, resolve,
 };
 
 #[track_caller]
@@ -19,13 +19,13 @@ fn load(name: &str) -> Workload {
 struct Row {
     name: &'static str,
     loader: DataLoader,
-    format: Format,
+    format: &'static str,
     files: u64,
     samples: u64,
     record: [f64; 3],
     batch: u64,
     threads: [u32; 2],
-    shuffle: [Shuffle; 2],
+    shuffle: [ShuffleMode; 2],
     epochs: u32,
     compute: f64,
     au: f64,
@@ -33,42 +33,42 @@ struct Row {
     phases: [bool; 4],
 }
 
-const OFF: [Shuffle; 2] = [Shuffle::Off, Shuffle::Off];
-const SEED: [Shuffle; 2] = [Shuffle::Seed, Shuffle::Seed];
+const OFF: [ShuffleMode; 2] = [ShuffleMode::Off, ShuffleMode::Off];
+const SEED: [ShuffleMode; 2] = [ShuffleMode::Seed, ShuffleMode::Seed];
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
-    row("default", DataLoader::Pytorch, Format::Npz, (64, 1), [4096.0, 0.0, 0.0], (4, [1, 1]), OFF, (10, 1.0, 0.9), "-TE-"),
-    row("unet3d_a100", DataLoader::Pytorch, Format::Npz, (168, 1), [146_600_628.0, 68_341_808.0, 2_097_152.0], (7, [4, 1]), SEED, (5, 0.636, 0.9), "-T-C"),
-    row("unet3d_h100", DataLoader::Pytorch, Format::Npz, (168, 1), [146_600_628.0, 68_341_808.0, 2_097_152.0], (7, [4, 1]), SEED, (5, 0.323, 0.9), "-T-C"),
-    row("unet3d_b200", DataLoader::Pytorch, Format::Npz, (7200, 1), [146_600_628.0, 68_341_808.0, 2_097_152.0], (7, [4, 1]), SEED, (5, 0.162, 0.9), "-T--"),
-    row("unet3d_v100", DataLoader::Pytorch, Format::Npz, (168, 1), [146_600_628.0, 68_341_808.0, 2_097_152.0], (4, [4, 1]), SEED, (5, 1.3604, 0.9), "-T-C"),
-    row("unet3d_a100_s3", DataLoader::Pytorch, Format::Npz, (168, 1), [146_600_628.0, 0.0, 2_097_152.0], (7, [4, 1]), SEED, (5, 0.636, 0.9), "GT--"),
-    row("unet3d_h100_s3", DataLoader::Pytorch, Format::Npz, (168, 1), [146_600_628.0, 0.0, 2_097_152.0], (7, [4, 1]), SEED, (7, 0.323, 0.9), "GT--"),
-    row("unet3d_v100_s3", DataLoader::Pytorch, Format::Npy, (168, 1), [146_600_628.0, 0.0, 2_097_152.0], (4, [4, 1]), SEED, (5, 1.3604, 0.9), "GT--"),
-    row("resnet50_a100", DataLoader::Tensorflow, Format::Tfrecord, (1024, 1251), [114_660.07, 0.0, 150_528.0], (400, [8, 8]), OFF, (5, 0.435, 0.9), "-T--"),
-    row("resnet50_h100", DataLoader::Tensorflow, Format::Tfrecord, (1024, 1251), [114_660.07, 0.0, 150_528.0], (400, [8, 8]), OFF, (5, 0.224, 0.9), "-T--"),
-    row("resnet50_v100", DataLoader::Tensorflow, Format::Tfrecord, (1024, 1251), [114_660.07, 0.0, 150_528.0], (64, [8, 8]), OFF, (5, 0.195, 0.9), "-T--"),
-    row("resnet50_tf", DataLoader::Tensorflow, Format::Tfrecord, (1024, 1251), [114_660.07, 0.0, 150_528.0], (64, [8, 8]), OFF, (1, 0.098, 0.9), "-T--"),
-    row("retinanet_b200", DataLoader::Pytorch, Format::Jpeg, (1_170_301, 1), [322_957.0, 0.0, 0.0], (24, [8, 1]), SEED, (8, 0.04755, 0.85), "-T--"),
-    row("retinanet_mi355", DataLoader::Pytorch, Format::Jpeg, (1_170_301, 1), [322_957.0, 0.0, 0.0], (32, [8, 1]), SEED, (8, 0.0634, 0.85), "-T--"),
-    row("cosmoflow_a100", DataLoader::Tensorflow, Format::Tfrecord, (524_288, 1), [2_828_486.0, 71_311.0, 0.0], (1, [4, 1]), SEED, (5, 0.00551, 0.7), "-T--"),
-    row("cosmoflow_h100", DataLoader::Tensorflow, Format::Tfrecord, (524_288, 1), [2_828_486.0, 71_311.0, 0.0], (1, [4, 1]), SEED, (5, 0.0035, 0.7), "-T--"),
-    row("cosmoflow_v100", DataLoader::Tensorflow, Format::Tfrecord, (524_288, 1), [2_828_486.0, 71_311.0, 0.0], (1, [4, 1]), OFF, (5, 0.00936, 0.9), "-T--"),
-    row("bert_v100", DataLoader::Tensorflow, Format::Tfrecord, (500, 313_532), [2500.0, 0.0, 0.0], (48, [1, 1]), SEED, (1, 0.968, 0.9), "-T-C"),
-    row("dlrm", DataLoader::Pytorch, Format::IndexedBinary, (1, 1024), [671_088_640.0, 0.0, 0.0], (1, [1, 1]), [Shuffle::Off, Shuffle::Random], (1, 0.064296, 0.9), "-T--"),
-    row("megatron_deepspeed_LLNL", DataLoader::Pytorch, Format::MmapIndexedBinary, (1, 277_203_535), [2048.0, 0.0, 0.0], (16, [1, 1]), SEED, (3, 2.44, 0.9), "-T-C"),
+    row("default", DataLoader::Pytorch, "npz", (64, 1), [4096.0, 0.0, 0.0], (4, [1, 1]), OFF, (10, 1.0, 0.9), "-TE-"),
+    row("unet3d_a100", DataLoader::Pytorch, "npz", (168, 1), [146_600_628.0, 68_341_808.0, 2_097_152.0], (7, [4, 1]), SEED, (5, 0.636, 0.9), "-T-C"),
+    row("unet3d_h100", DataLoader::Pytorch, "npz", (168, 1), [146_600_628.0, 68_341_808.0, 2_097_152.0], (7, [4, 1]), SEED, (5, 0.323, 0.9), "-T-C"),
+    row("unet3d_b200", DataLoader::Pytorch, "npz", (7200, 1), [146_600_628.0, 68_341_808.0, 2_097_152.0], (7, [4, 1]), SEED, (5, 0.162, 0.9), "-T--"),
+    row("unet3d_v100", DataLoader::Pytorch, "npz", (168, 1), [146_600_628.0, 68_341_808.0, 2_097_152.0], (4, [4, 1]), SEED, (5, 1.3604, 0.9), "-T-C"),
+    row("unet3d_a100_s3", DataLoader::Pytorch, "npz", (168, 1), [146_600_628.0, 0.0, 2_097_152.0], (7, [4, 1]), SEED, (5, 0.636, 0.9), "GT--"),
+    row("unet3d_h100_s3", DataLoader::Pytorch, "npz", (168, 1), [146_600_628.0, 0.0, 2_097_152.0], (7, [4, 1]), SEED, (7, 0.323, 0.9), "GT--"),
+    row("unet3d_v100_s3", DataLoader::Pytorch, "npy", (168, 1), [146_600_628.0, 0.0, 2_097_152.0], (4, [4, 1]), SEED, (5, 1.3604, 0.9), "GT--"),
+    row("resnet50_a100", DataLoader::Tensorflow, "tfrecord", (1024, 1251), [114_660.07, 0.0, 150_528.0], (400, [8, 8]), OFF, (5, 0.435, 0.9), "-T--"),
+    row("resnet50_h100", DataLoader::Tensorflow, "tfrecord", (1024, 1251), [114_660.07, 0.0, 150_528.0], (400, [8, 8]), OFF, (5, 0.224, 0.9), "-T--"),
+    row("resnet50_v100", DataLoader::Tensorflow, "tfrecord", (1024, 1251), [114_660.07, 0.0, 150_528.0], (64, [8, 8]), OFF, (5, 0.195, 0.9), "-T--"),
+    row("resnet50_tf", DataLoader::Tensorflow, "tfrecord", (1024, 1251), [114_660.07, 0.0, 150_528.0], (64, [8, 8]), OFF, (1, 0.098, 0.9), "-T--"),
+    row("retinanet_b200", DataLoader::Pytorch, "jpeg", (1_170_301, 1), [322_957.0, 0.0, 0.0], (24, [8, 1]), SEED, (8, 0.04755, 0.85), "-T--"),
+    row("retinanet_mi355", DataLoader::Pytorch, "jpeg", (1_170_301, 1), [322_957.0, 0.0, 0.0], (32, [8, 1]), SEED, (8, 0.0634, 0.85), "-T--"),
+    row("cosmoflow_a100", DataLoader::Tensorflow, "tfrecord", (524_288, 1), [2_828_486.0, 71_311.0, 0.0], (1, [4, 1]), SEED, (5, 0.00551, 0.7), "-T--"),
+    row("cosmoflow_h100", DataLoader::Tensorflow, "tfrecord", (524_288, 1), [2_828_486.0, 71_311.0, 0.0], (1, [4, 1]), SEED, (5, 0.0035, 0.7), "-T--"),
+    row("cosmoflow_v100", DataLoader::Tensorflow, "tfrecord", (524_288, 1), [2_828_486.0, 71_311.0, 0.0], (1, [4, 1]), OFF, (5, 0.00936, 0.9), "-T--"),
+    row("bert_v100", DataLoader::Tensorflow, "tfrecord", (500, 313_532), [2500.0, 0.0, 0.0], (48, [1, 1]), SEED, (1, 0.968, 0.9), "-T-C"),
+    row("dlrm", DataLoader::Pytorch, "indexed_binary", (1, 1024), [671_088_640.0, 0.0, 0.0], (1, [1, 1]), [ShuffleMode::Off, ShuffleMode::Random], (1, 0.064296, 0.9), "-T--"),
+    row("megatron_deepspeed_LLNL", DataLoader::Pytorch, "mmap_indexed_binary", (1, 277_203_535), [2048.0, 0.0, 0.0], (16, [1, 1]), SEED, (3, 2.44, 0.9), "-T-C"),
 ];
 
 #[allow(clippy::too_many_arguments, reason = "a row of a table")]
 const fn row(
     name: &'static str,
     loader: DataLoader,
-    format: Format,
+    format: &'static str,
     (files, samples): (u64, u64),
     record: [f64; 3],
     (batch, threads): (u64, [u32; 2]),
-    shuffle: [Shuffle; 2],
+    shuffle: [ShuffleMode; 2],
     (epochs, compute, au): (u32, f64, f64),
     phases: &str,
 ) -> Row {
@@ -98,7 +98,7 @@ fn every_training_preset_has_the_values_of_the_table() {
         let name = row.name;
         assert_eq!(w.reader.data_loader, row.loader, "{name}");
         assert_eq!(DataLoader::of_framework(w.framework), row.loader, "{name}");
-        assert_eq!(w.dataset.format, row.format, "{name}");
+        assert_eq!(w.dataset.format.name, row.format, "{name}");
         assert_eq!(w.dataset.num_files_train, row.files, "{name}");
         assert_eq!(w.dataset.num_samples_per_file, row.samples, "{name}");
         let d = &w.dataset;

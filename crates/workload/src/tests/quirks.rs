@@ -1,7 +1,7 @@
 //! One test for each fault of DLIO that this crate does not repeat, named by its number.
 
 use super::{composed, refused, resolved, warnings, workload};
-use crate::{DataLoader, Framework, Sampler, Shuffle, StorageType, TimeSpec, check, resolve};
+use crate::{DataLoader, Framework, Sampler, ShuffleMode, StorageType, TimeSpec, check, resolve};
 
 #[test]
 fn q1_fsync_is_read() {
@@ -209,13 +209,19 @@ fn q6_every_loader_has_a_sampler() {
 #[test]
 fn q11_explicit_off_stays_off() {
     let out = workload("reader: {file_shuffle: 'off', sample_shuffle: seed}\n");
-    assert_eq!((out.reader.file_shuffle, out.reader.sample_shuffle), (Shuffle::Off, Shuffle::Seed));
+    assert_eq!(
+        (out.reader.file_shuffle, out.reader.sample_shuffle),
+        (ShuffleMode::Off, ShuffleMode::Seed)
+    );
 }
 
 #[test]
 fn q12_unquoted_off_is_off() {
     let out = workload("reader: {file_shuffle: off, sample_shuffle: Off}\n");
-    assert_eq!((out.reader.file_shuffle, out.reader.sample_shuffle), (Shuffle::Off, Shuffle::Off));
+    assert_eq!(
+        (out.reader.file_shuffle, out.reader.sample_shuffle),
+        (ShuffleMode::Off, ShuffleMode::Off)
+    );
     refused(
         "reader: {file_shuffle: on}\n",
         "w.yaml:1: `reader.file_shuffle` expects one of `off`, `seed`, `random`, found true",

@@ -1,7 +1,7 @@
 //! Types, ranges and times.
 
 use super::{refused, warnings, workload};
-use crate::{Format, Ksm, ReadType, TimeSpec, Workload};
+use crate::{Element, FORMATS, Ksm, ReadType, TimeSpec, Workload};
 
 #[test]
 fn an_empty_section_leaves_every_default() {
@@ -119,11 +119,11 @@ fn values_are_normalized() {
          profiling: {iostat_devices: sda}\n",
     );
     assert_eq!(out.dataset.data_folder, "data/x");
-    assert_eq!(out.dataset.record_element_type, "float64");
-    assert_eq!(out.dataset.record_element_size_bytes(), 8);
+    assert_eq!(out.dataset.record_element_type, Element::Float64);
+    assert_eq!(out.dataset.record_element_type.size_bytes(), 8);
     assert_eq!(out.dataset.num_files_train, 1000);
     assert_eq!(out.reader.read_type, ReadType::Memory);
-    assert_eq!(out.reader.transformed_record_element_type, "float16");
+    assert_eq!(out.reader.transformed_record_element_type, Element::Float16);
     assert_eq!(out.reader.read_threads, 0);
     assert_eq!(out.checkpoint.checkpoint_folder, "/");
     assert_eq!(out.checkpoint.ksm, Some(Ksm { await_time: 3.0, ..Ksm::default() }));
@@ -135,10 +135,7 @@ fn values_are_normalized() {
 fn images_hold_bytes() {
     let yaml = "dataset: {format: png, record_element_type: float32}\n";
     let out = workload(yaml);
-    assert_eq!(
-        (out.dataset.format, out.dataset.record_element_type.as_str()),
-        (Format::Png, "uint8")
-    );
+    assert_eq!((out.dataset.format.name, out.dataset.record_element_type), ("png", Element::UInt8));
     assert_eq!(
         warnings(yaml),
         [
@@ -224,4 +221,13 @@ fn what_is_no_time_is_refused() {
         "{type: exponential}",
         "`train.computation_time` has type `exponential`, which requires `scale`",
     );
+}
+
+#[test]
+fn every_format_is_a_word_of_workload_files() {
+    for format in FORMATS {
+        let found = workload(&format!("dataset: {{format: {format}}}\n")).dataset.format;
+        assert_eq!(found, *format);
+    }
+    assert_eq!(Workload::default().dataset.format.name, "tfrecord", "DLIO's default");
 }
