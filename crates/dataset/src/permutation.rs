@@ -6,6 +6,8 @@
 //! construction, hardly ever a second walk, no table. The same seed gives the same order on every
 //! rank and every machine.
 
+use feedline_numbers::splitmix::{finalize, next};
+
 /// Largest domain that is shuffled in a table (32 KiB); small domains are where a Feistel network
 /// is visibly not uniform.
 const TABLE_LEN: u64 = 4096;
@@ -66,8 +68,8 @@ impl Permutation {
 fn feistel(value: u64, rows: u64, columns: u64, keys: &[u64; ROUNDS]) -> u64 {
     let (mut row, mut column) = (value / columns, value % columns);
     for pair in keys.chunks_exact(2) {
-        row = shifted(row, mix(column ^ pair[0]), rows);
-        column = shifted(column, mix(row ^ pair[1]), columns);
+        row = shifted(row, finalize(column ^ pair[0]), rows);
+        column = shifted(column, finalize(row ^ pair[1]), columns);
     }
     row * columns + column
 }
@@ -76,18 +78,6 @@ fn feistel(value: u64, rows: u64, columns: u64, keys: &[u64; ROUNDS]) -> u64 {
 fn shifted(value: u64, hash: u64, len: u64) -> u64 {
     let sum = value + ((u128::from(hash) * u128::from(len)) >> 64) as u64;
     if sum < len { sum } else { sum - len }
-}
-
-/// SplitMix64: a full-period sequence with a strong mixer, here for seeds and round functions.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mix(*state)
-}
-
-fn mix(mut word: u64) -> u64 {
-    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ word >> 31
 }
 
 /// A number below `bound` without modulo bias: draws from the uneven rest are thrown away.

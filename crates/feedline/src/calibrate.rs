@@ -13,7 +13,7 @@ use feedline_bench::{
     BatchPoint, CALIBRATION_SCHEMA, Calibration, DataLoaderFigures, Machine, ReaderFigures,
     SamplePoint, Specimen, StartFigures,
 };
-use feedline_report::units;
+use feedline_numbers::units;
 use feedline_workload::{FORMATS, SampleFormat};
 use serde_json::json;
 

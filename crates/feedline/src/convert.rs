@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use feedline_report::units;
+use feedline_numbers::{quantity, units};
 use feedline_trace::dftracer::TimeUnit;
 use feedline_trace::perfetto::View;
 use feedline_trace::{
@@ -176,7 +176,8 @@ fn view(args: &ConvertArgs) -> anyhow::Result<View> {
     view.window = args.window.unwrap_or_default();
     view.max_events = args.max_events.unwrap_or(view.max_events);
     if let Some(text) = &args.min_duration {
-        view.min_duration_ns = duration_ns(text).ok_or_else(|| {
+        let ns = quantity::parse(&text.replace(' ', ""), quantity::TIMES);
+        view.min_duration_ns = ns.ok_or_else(|| {
             failure::hinted(
                 format!("expected a time for --min-duration, found {text:?}"),
                 "write a number and ns, us, ms or s: --min-duration 100us",
@@ -184,21 +185,6 @@ fn view(args: &ConvertArgs) -> anyhow::Result<View> {
         })?;
     }
     Ok(view)
-}
-
-fn duration_ns(text: &str) -> Option<u64> {
-    let digits = text.find(|letter: char| letter.is_ascii_alphabetic())?;
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return None,
-    };
-    let ns = number.trim().parse::<f64>().ok()? * factor;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to fit")]
-    (0.0..=1e18).contains(&ns).then_some(ns.round() as u64)
 }
 
 fn hinted(error: TraceError) -> anyhow::Error {

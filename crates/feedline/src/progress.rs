@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use feedline_bench::{Level, Observer, Pass, Stepping};
 use feedline_dataset::{GenerationProgress, VerificationProgress};
-use feedline_report::units;
+use feedline_numbers::units;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure;

@@ -9,7 +9,7 @@ use feedline_engine::{
     FinishedRun, PlannedRun, QuickData, RunOptions, RunOutput, StoredCalibration, quoted,
     trace_folder,
 };
-use feedline_report::units;
+use feedline_numbers::units;
 
 use crate::args::{Cache, RunArgs};
 use crate::failure;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use feedline_bench::{BenchError, Observer as _};
 use feedline_clock::Clock;
 use feedline_dataset::{BadFile, Fault, Verification, Verified};
-use feedline_report::units;
+use feedline_numbers::units;
 use serde_json::{Value, json};
 
 use crate::args::VerifyArgs;

@@ -1,9 +1,11 @@
 //! Sample bytes from a seed: the same on every machine, at any place, without what comes before.
 //!
 //! A file's bytes are cut into blocks, each with its own eight lanes of xorshift128+, started from
-//! the seed, the file and the block. Eight lanes because compilers vectorise them even for the
+//! the seed, the file and the block. Eight lanes because compilers vectorize them even for the
 //! oldest x86-64: 15 GB/s a core there for integers, 6 to 11 for floats, where xoshiro256++ gives 5
 //! to 10 and wyrand 7. Not for secrets and not for statistics, but no compressor finds anything.
+
+use feedline_numbers::splitmix::mix;
 
 use crate::Element;
 
@@ -116,14 +118,6 @@ impl Lanes {
             next.wrapping_add(y)
         })
     }
-}
-
-/// The finalizer of splitmix64, with its increment: a bijection that spreads every bit.
-fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[inline(always)]

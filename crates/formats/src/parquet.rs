@@ -35,12 +35,10 @@ use crate::{
 mod body;
 mod chunk;
 mod footer;
-mod hybrid;
 mod kept;
 mod layout;
 mod page;
 mod rows;
-mod thrift;
 mod values;
 
 use chunk::{ChunkReader, room};

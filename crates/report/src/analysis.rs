@@ -7,9 +7,9 @@
 
 use feedline_analyze::Analysis;
 use feedline_analyze::analysis::{Answer, Confidence, Coverage};
+use feedline_numbers::units;
 
 use crate::style::{Ink, Style};
-use crate::units;
 use crate::wrap::{hanging, joined, labeled};
 
 mod answer;

@@ -1,9 +1,9 @@
 //! Where the time of the steps went, as bars. The whole width is all of the time.
 
 use feedline_bench::Split;
+use feedline_numbers::units;
 
 use crate::style::{Ink, Style};
-use crate::units;
 
 /// Blocks of one to eight eighths of a column.
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];

@@ -1,9 +1,9 @@
 //! What `feedline calibrate` found, on one screen.
 
 use feedline_bench::Calibration;
+use feedline_numbers::units;
 
 use crate::style::{Ink, Style};
-use crate::units;
 use crate::wrap::{hanging, joined, labeled};
 
 /// What was measured and where it was put.

@@ -1,11 +1,11 @@
 //! What `feedline ceiling` found, on one screen.
 
 use feedline_bench::{ACCELERATORS_MAX, Bound, Ceiling, FrameworkCeiling, Probe, Rate};
+use feedline_numbers::units;
 use feedline_workload::Workload;
 
 use crate::screen::reader_name;
 use crate::style::{Ink, Style};
-use crate::units;
 use crate::wrap::{hanging, joined, labeled};
 
 /// The answer first, then what it rests on.

@@ -1,10 +1,10 @@
 //! What `feedline plan-checkpoint` found, on one screen.
 
 use feedline_bench::{CheckpointPlan, RankGroup};
+use feedline_numbers::units;
 use feedline_workload::Workload;
 
 use crate::style::{Ink, Style};
-use crate::units;
 use crate::wrap::{hanging, joined, labeled};
 
 /// Rates at which the time of a save is worked out.

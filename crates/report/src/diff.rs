@@ -1,9 +1,10 @@
 //! Two runs beside each other.
 
 use feedline_analyze::diff::{Diff, Figure, FunctionChange, Shift};
+use feedline_numbers::units;
 
 use crate::style::Ink;
-use crate::{Style, units, wrap};
+use crate::{Style, wrap};
 
 /// The most rows of a table.
 const ROWS: usize = 10;

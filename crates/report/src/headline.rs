@@ -2,10 +2,11 @@
 
 use feedline_bench::{Cause, Transfers, Verdict};
 use feedline_dataset::Generated;
+use feedline_numbers::units;
 
 use crate::shown::Shown;
 use crate::style::{Ink, Style};
-use crate::{units, wrap};
+use crate::wrap;
 
 /// A verdict in words. The marked ones stand at its beginning.
 struct Headline {

@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 mod style;
-pub mod units;
 
 mod wrap;
 

@@ -4,12 +4,12 @@ use feedline_bench::{
     CheckpointPlan, DLIO_MAIN, FrameworkPlan, PhasePlan, Plan, ReadPlan, Semantics, sample_sizes,
 };
 use feedline_dataset::NameRule;
+use feedline_numbers::units;
 use feedline_workload::{IoEngine, ReadType, SaveMode, Workload};
 
 use crate::samples;
 use crate::screen::held;
 use crate::style::{Ink, Style};
-use crate::units;
 use crate::wrap::{hanging, joined, labeled};
 
 #[cfg(test)]

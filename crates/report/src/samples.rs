@@ -1,8 +1,7 @@
 //! Which samples of a set an epoch reads, in words.
 
 use feedline_bench::PhasePlan;
-
-use crate::units;
+use feedline_numbers::units;
 
 /// How many of how many, how many of those twice, and what is left out and why.
 pub(crate) fn read(phase: &PhasePlan) -> String {

@@ -8,12 +8,13 @@ use feedline_bench::{
     Verdict,
 };
 use feedline_dataset::MANIFEST_NAME;
+use feedline_numbers::units;
 use feedline_workload::DataLoader;
 
 use crate::shown::Shown;
 use crate::style::Style;
 use crate::wrap::{item, joined, labeled};
-use crate::{bars, headline, plan, samples, units};
+use crate::{bars, headline, plan, samples};
 
 #[cfg(test)]
 mod tests;

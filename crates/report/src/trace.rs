@@ -1,8 +1,7 @@
 //! What a trace holds, at the end of recording it.
 
+use feedline_numbers::units;
 use serde_json::{Value, json};
-
-use crate::units;
 
 /// Numbers of a trace that was just made.
 #[derive(Clone, Debug, Default, PartialEq)]

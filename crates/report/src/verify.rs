@@ -1,8 +1,8 @@
 //! What a check of a data set found.
 
 use feedline_dataset::{BadFile, Verified};
+use feedline_numbers::units;
 
-use crate::units;
 
 /// One bad file: what it is called and what is wrong with it.
 pub fn bad_file(bad: &BadFile) -> String {

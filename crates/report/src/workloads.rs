@@ -1,9 +1,9 @@
 //! The table of shipped workloads.
 
+use feedline_numbers::units;
 use feedline_workload::{BUILT_IN, Model, Preset, Source, Workload, compose, resolve};
 
 use crate::style::{Ink, Style};
-use crate::units;
 use crate::wrap::{hanging, joined};
 
 const COLUMNS: usize = 7;

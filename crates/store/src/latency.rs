@@ -5,8 +5,10 @@
 
 use std::fmt;
 
+use feedline_numbers::quantity::{self, TIMES};
+use feedline_numbers::splitmix;
+
 use crate::SpecError;
-use crate::quantity::{self, TIMES};
 
 /// The longest latency, drawn or given: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -119,9 +121,7 @@ impl fmt::Display for Percentile {
 /// Parses a time of up to an hour.
 fn time(text: &str) -> Result<u64, SpecError> {
     let expected = || SpecError::expected("a latency such as 0.2ms", text);
-    let (number, unit) = quantity::split(text);
-    let factor = quantity::factor(unit, TIMES).ok_or_else(expected)?;
-    match quantity::scaled(number, factor).ok_or_else(expected)? {
+    match quantity::parse(text, TIMES).ok_or_else(expected)? {
         ns if ns > LONGEST_NS => Err(SpecError::expected("a latency of at most an hour", text)),
         ns => Ok(ns),
     }
@@ -151,14 +151,7 @@ fn log_normal(text: &str) -> Result<Latency, SpecError> {
 
 /// 64 random bits: the `number`-th output of splitmix64, seeded with a mix of the seed.
 fn bits(seed: u64, number: u64) -> u64 {
-    mix(mix(seed).wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
-}
-
-fn mix(mut word: u64) -> u64 {
-    word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
+    splitmix::mix(splitmix::mix(seed).wrapping_add(number.wrapping_mul(splitmix::INCREMENT)))
 }
 
 /// The quantile of the standard normal distribution, by Acklam's rational approximations: off by

@@ -44,7 +44,6 @@ mod os;
 mod partial;
 mod pieces;
 mod posix;
-mod quantity;
 mod queue;
 mod rate_limiter;
 #[cfg(feature = "remote")]

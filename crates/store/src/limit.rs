@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::quantity::{self, BYTES, OPERATIONS, TIMES};
+use feedline_numbers::quantity::{self, BYTES, OPERATIONS, TIMES};
+
 use crate::{Latency, SpecError};
 
 /// Limits on storage. `None` means unlimited.

@@ -6,8 +6,6 @@ mod blocks;
 mod claim;
 mod column;
 mod cursor;
-mod decode;
-mod encode;
 mod event_columns;
 mod page_head;
 mod reader;

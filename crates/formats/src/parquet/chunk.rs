@@ -5,12 +5,13 @@
 
 use std::io::Read;
 
+use feedline_parquet_pages::{Encoding, Hybrid, Levels, PageHeader, PageKind};
+
 use super::NAME;
 use super::body::{Body, check_crc};
 use super::footer::{Codec, Column, Group, Stored};
-use super::hybrid::Hybrid;
 use super::kept::{Keep, Run};
-use super::page::{Encoding, Levels, Page, PageKind};
+use super::page::page_at;
 use super::rows::Rows;
 use super::values::{BOOLEANS, Dictionary, Values};
 use crate::window::Window;
@@ -45,7 +46,7 @@ impl<K: Keep> ChunkReader<'_, '_, K> {
         let mut left = self.group.values;
         let mut dictionary = None;
         while left > 0 {
-            let page = Page::at(self.window, at, end)?;
+            let page = page_at(self.window, at, end)?;
             match page.kind {
                 PageKind::Data { values, encoding, levels } => {
                     left = left.checked_sub(values.into()).ok_or_else(|| {
@@ -55,7 +56,9 @@ impl<K: Keep> ChunkReader<'_, '_, K> {
                     self.data(&page, content, dictionary.as_ref())?;
                 }
                 PageKind::Dictionary { values, encoding } => {
-                    if dictionary.is_some() || encoding == Encoding::Rle {
+                    if dictionary.is_some()
+                        || !matches!(encoding, Encoding::Plain | Encoding::Dictionary)
+                     {
                         return Err(wrong(page.offset, "one plain dictionary", "another"));
                     }
                     dictionary = Some(self.dictionary(&page, values)?);
@@ -76,7 +79,7 @@ impl<K: Keep> ChunkReader<'_, '_, K> {
 
     /// The sizes of the dictionary's values: four bytes for each, as many as its length takes in the
     /// page.
-    fn dictionary(&mut self, page: &Page, count: u32) -> Result<Dictionary, DecodeError> {
+    fn dictionary(&mut self, page: &PageHeader, count: u32) -> Result<Dictionary, DecodeError> {
         let codec = self.group.codec;
         let bytes = Memory { window: self.window, stored: self.stored, plain: self.plain }.load(
             page,
@@ -107,7 +110,7 @@ impl<K: Keep> ChunkReader<'_, '_, K> {
 
     fn data(
         &mut self,
-        page: &Page,
+        page: &PageHeader,
         content: Content,
         dictionary: Option<&Dictionary>,
     ) -> Result<(), DecodeError> {
@@ -190,7 +193,7 @@ struct Memory<'a, 'b, 'w> {
 
 impl<'b> Memory<'_, 'b, '_> {
     /// The page, checked and without its compression.
-    fn load(self, page: &Page, codec: Codec, limit: Limit) -> Result<&'b [u8], DecodeError> {
+    fn load(self, page: &PageHeader, codec: Codec, limit: Limit) -> Result<&'b [u8], DecodeError> {
         let (offset, len) = (page.offset, page.bytes as usize);
         // What is stored is part of the file, so this is never larger than the file.
         let stored = room(self.stored, len);
@@ -258,7 +261,7 @@ fn decompress(codec: Codec, from: &[u8], to: &mut [u8]) -> Result<(), StreamErro
 
 /// Turns the body of a data page into rows.
 struct Decoder<'a, K> {
-    page: &'a Page,
+    page: &'a PageHeader,
     content: Content,
     column: Column,
     dictionary: Option<&'a Dictionary>,
@@ -368,8 +371,11 @@ impl<'a, K: Keep> Decoder<'a, K> {
                 let bytes = body.rest();
                 (&BOOLEANS, Hybrid::new(&bytes[..len.min(bytes.len())], 1))
             }
-            (Encoding::Rle, _) => {
-                let feature = "encoding RLE of values".to_owned();
+            (Encoding::Rle, _) | (Encoding::Other(_), _) => {
+                let feature = match self.content.encoding {
+                    Encoding::Other(name) => format!("encoding {name}"),
+                    _ => "encoding RLE of values".to_owned(),
+                };
                 return Err(DecodeError::Feature { format: NAME, feature, offset });
             }
             (Encoding::Dictionary, Some(dictionary)) => {

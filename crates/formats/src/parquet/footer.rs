@@ -3,8 +3,10 @@
 //! Only one column is wanted, so only its chunks are kept: 48 bytes for a row group, which takes more
 //! than 20 in the file.
 
+use feedline_parquet_pages::thrift::{Kind, ReadError, Reader};
+
 use super::NAME;
-use super::thrift::{Broken, Kind, Reader};
+use super::page::decode_error;
 use crate::{DecodeError, Element};
 
 /// How deep columns may be nested.
@@ -85,7 +87,7 @@ impl Footer {
         let mut found = Found::default();
         let walked = reader.structure(|reader, id, kind| found.field(reader, id, kind, offset));
         let end = offset + bytes.len() as u64;
-        walked.map_err(|broken| broken.at_end(end, NAME))?;
+        walked.map_err(|error| decode_error(error, end))?;
         let missing = |expected| DecodeError::Field {
             format: NAME,
             offset,
@@ -131,7 +133,7 @@ impl Found {
         id: i64,
         kind: Kind,
         data_end: u64,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ReadError> {
         match id {
             2 if self.column.is_none() => {
                 let (column, name) = schema(reader, kind)?;
@@ -152,13 +154,13 @@ impl Found {
                     self.key_value(reader)?;
                 }
             }
-            8 => return Err(feature(reader, "encryption")),
+            8 => return Err(reader.unsupported("encryption")),
             _ => reader.skip(kind)?,
         }
         Ok(())
     }
 
-    fn key_value(&mut self, reader: &mut Reader<'_>) -> Result<(), Broken> {
+    fn key_value(&mut self, reader: &mut Reader<'_>) -> Result<(), ReadError> {
         let (mut key, mut value) = (&b""[..], &b""[..]);
         reader.structure(|reader, id, kind| {
             match id {
@@ -182,11 +184,6 @@ fn shape(text: &[u8]) -> Option<Vec<u64>> {
     serde_json::from_slice(text).ok()
 }
 
-fn feature(reader: &Reader<'_>, what: &str) -> Broken {
-    let (feature, offset) = (what.to_owned(), reader.place());
-    Broken::Wrong(DecodeError::Feature { format: NAME, feature, offset })
-}
-
 /// One element of the schema.
 #[derive(Default)]
 struct Node<'a> {
@@ -200,7 +197,7 @@ struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Node<'a>, Broken> {
+    fn read(reader: &mut Reader<'a>) -> Result<Node<'a>, ReadError> {
         let mut node = Node::default();
         reader.structure(|reader, id, kind| {
             match id {
@@ -217,7 +214,7 @@ impl<'a> Node<'a> {
         Ok(node)
     }
 
-    fn stored(&self, reader: &Reader<'_>) -> Result<Stored, Broken> {
+    fn stored(&self, reader: &Reader<'_>) -> Result<Stored, ReadError> {
         Ok(match self.physical {
             Some(0) => Stored::Bit,
             Some(1 | 4) => Stored::Fixed(4),
@@ -259,7 +256,7 @@ struct Level {
 /// Finds the sample column and the name of its field: the first one of the field `x`, or of all if there is no such field.
 ///
 /// The schema is a tree, written node by node, every one before its children.
-fn schema(reader: &mut Reader<'_>, kind: Kind) -> Result<(Column, String), Broken> {
+fn schema(reader: &mut Reader<'_>, kind: Kind) -> Result<(Column, String), ReadError> {
     let count = reader.structures(kind)?;
     let mut chosen: Option<(bool, Column, &[u8])> = None;
     let mut field: &[u8] = &[];
@@ -291,7 +288,7 @@ fn schema(reader: &mut Reader<'_>, kind: Kind) -> Result<(Column, String), Broke
         level.children_left = node.children;
         if node.children > 0 || node.physical.is_none() {
             if path.len() > MAX_DEPTH {
-                return Err(feature(reader, "nesting of more than 64 fields"));
+                return Err(reader.unsupported("nesting of more than 64 fields"));
             }
             path.push(level);
             continue;
@@ -330,7 +327,7 @@ struct Chunk {
 }
 
 impl RowGroup {
-    fn read(reader: &mut Reader<'_>, column: &Column) -> Result<RowGroup, Broken> {
+    fn read(reader: &mut Reader<'_>, column: &Column) -> Result<RowGroup, ReadError> {
         let mut group = RowGroup::default();
         reader.structure(|reader, id, kind| {
             match id {
@@ -351,7 +348,7 @@ impl RowGroup {
         Ok(group)
     }
 
-    fn check(self, reader: &Reader<'_>, first_row: u64, data_end: u64) -> Result<Group, Broken> {
+    fn check(self, reader: &Reader<'_>, first_row: u64, data_end: u64) -> Result<Group, ReadError> {
         let group = self.complete(first_row);
         let group = group.ok_or_else(|| reader.wrong("a chunk of the sample column", "less"))?;
         let end = group.offset.checked_add(group.len).filter(|&end| end <= data_end);
@@ -382,16 +379,16 @@ impl RowGroup {
 }
 
 impl Chunk {
-    fn read(reader: &mut Reader<'_>) -> Result<Chunk, Broken> {
+    fn read(reader: &mut Reader<'_>) -> Result<Chunk, ReadError> {
         let mut chunk = Chunk::default();
         reader.structure(|reader, id, kind| {
             match id {
-                1 => return Err(feature(reader, "column in another file")),
+                1 => return Err(reader.unsupported("column in another file")),
                 3 => {
                     reader.expect(kind, Kind::Struct)?;
                     reader.structure(|reader, id, kind| chunk.field(reader, id, kind))?;
                 }
-                8 | 9 => return Err(feature(reader, "encryption")),
+                8 | 9 => return Err(reader.unsupported("encryption")),
                 _ => reader.skip(kind)?,
             }
             Ok(())
@@ -399,7 +396,7 @@ impl Chunk {
         Ok(chunk)
     }
 
-    fn field(&mut self, reader: &mut Reader<'_>, id: i64, kind: Kind) -> Result<(), Broken> {
+    fn field(&mut self, reader: &mut Reader<'_>, id: i64, kind: Kind) -> Result<(), ReadError> {
         match id {
             4 => self.codec = Some(codec(reader, kind)?),
             5 => self.values = Some(reader.count64(kind)?),
@@ -412,7 +409,7 @@ impl Chunk {
     }
 }
 
-fn codec(reader: &mut Reader<'_>, kind: Kind) -> Result<Codec, Broken> {
+fn codec(reader: &mut Reader<'_>, kind: Kind) -> Result<Codec, ReadError> {
     const UNREAD: [(i32, &str); 5] =
         [(3, "LZO"), (4, "BROTLI"), (5, "LZ4"), (6, "ZSTD"), (7, "LZ4_RAW")];
     match reader.i32(kind)? {
@@ -420,7 +417,7 @@ fn codec(reader: &mut Reader<'_>, kind: Kind) -> Result<Codec, Broken> {
         1 => Ok(Codec::Snappy),
         2 => Ok(Codec::Gzip),
         other => match UNREAD.iter().find(|unread| unread.0 == other) {
-            Some((_, name)) => Err(feature(reader, &format!("compression {name}"))),
+            Some((_, name)) => Err(reader.unsupported(&format!("compression {name}"))),
             None => Err(reader.wrong("a compression of Parquet", other)),
         },
     }

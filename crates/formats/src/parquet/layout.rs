@@ -4,7 +4,7 @@
 //! page is ever held.
 
 use super::NAME;
-use super::thrift::Writer;
+use feedline_parquet_pages::thrift::Writer;
 use crate::{EncodeError, FileSpec};
 
 /// What every file begins and ends with.

@@ -1,9 +1,10 @@
 //! The values of a page, one run of equal sizes after the other.
 
+use feedline_parquet_pages::Hybrid;
+
 use super::body::Body;
 use super::chunk::wrong;
 use super::footer::{Column, Stored};
-use super::hybrid::Hybrid;
 use super::kept::Keep;
 use crate::DecodeError;
 

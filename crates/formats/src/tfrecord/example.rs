@@ -5,6 +5,8 @@
 //! in field 1. Written with `image` before `size`, the order that a deterministic serializer gives.
 //! Read in any order, with whatever other features and fields there are.
 
+use feedline_parquet_pages::encode::varint;
+
 use super::NAME;
 use super::stream::Payload;
 use crate::{DecodeError, FileSpec, SampleSink};
@@ -30,7 +32,9 @@ impl Example {
         let image_bytes = file.sample_bytes()?;
         // The frame is small; this leaves room for it in every sum below.
         image_bytes.checked_add(1024)?;
-        let size = field(3, &field(1, &varint(image_bytes)));
+        let mut size = Vec::new();
+        varint(&mut size, image_bytes);
+        let size = field(3, &field(1, &size));
         let behind_image = field(1, &[field(1, SIZE), field(2, &size)].concat());
 
         let mut before_image = around(1, &[], image_bytes);
@@ -57,18 +61,8 @@ fn field(number: u8, value: &[u8]) -> Vec<u8> {
 /// The beginning of a field of `len` bytes that begins with `value`.
 fn around(number: u8, value: &[u8], len: u64) -> Vec<u8> {
     let mut out = vec![number << 3 | BYTES];
-    out.extend(varint(len));
+    varint(&mut out, len);
     out.extend(value);
-    out
-}
-
-fn varint(mut value: u64) -> Vec<u8> {
-    let mut out = Vec::new();
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
     out
 }
 

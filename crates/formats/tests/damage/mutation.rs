@@ -90,10 +90,6 @@ impl Mutator {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.state;
-        word = (word ^ word >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ word >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (word ^ word >> 31) % bound
+        feedline_numbers::splitmix::next(&mut self.state) % bound
     }
 }

@@ -2,12 +2,13 @@
 
 use feedline_analyze::Analysis;
 use feedline_analyze::analysis::{CauseTime, StallVerdict, WhatIf};
+use feedline_numbers::units;
 
 use super::grid::grid;
 use super::{claims_stalls, confidence, line, ns, part, plain, share};
+use crate::bars;
 use crate::style::{Ink, Style};
 use crate::wrap::{hanging, labeled, shorten};
-use crate::{bars, units};
 
 const MOST_FINDINGS: usize = 5;
 

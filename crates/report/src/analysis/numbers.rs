@@ -5,10 +5,10 @@ use feedline_analyze::analysis::{
     AccessPatterns, Checkpoints, Epoch, Function, Health, LayerTime, Overlap, Phase, RoleCount,
     Stragglers,
 };
+use feedline_numbers::units;
 
 use super::grid::grid;
 use super::{line, ns, part, plain, share};
-use crate::units;
 use crate::wrap::{item, labeled};
 
 const MOST_PLACES: usize = 2;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes};
+use feedline_parquet_pages::decode::{self, Wrong};
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageReader as _};
 use parquet::errors::ParquetError;
@@ -17,7 +18,6 @@ use parquet::file::statistics::Statistics;
 
 use super::at::At as _;
 use super::cursor::TableReader;
-use super::decode::{self, Wrong};
 use super::page_head::{self, Most};
 use super::reader::{Ids, WriterRows, check, parts};
 use super::schema::{Column as Described, EVENTS, Type};

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use feedline_parquet_pages::encode;
 use parquet::basic::Encoding;
 
-use super::encode;
 use super::schema::Type;
 
 /// A column with more different numbers has no dictionary.

@@ -3,11 +3,10 @@
 //! The `parquet` crate and our decoders make room for as many bytes and values as a page announces. A damaged
 //! page may announce anything; here it is compared with what the column and its row group have.
 
-use super::decode::{self, Wrong};
+use feedline_parquet_pages::PageHeader;
+use feedline_parquet_pages::decode::Wrong;
 
 const BAD: Wrong = "a page whose head is damaged";
-/// Structures in a page's head stand no deeper.
-const DEPTH: u32 = 6;
 
 /// What a column has in all.
 #[derive(Clone, Copy, Debug)]
@@ -18,101 +17,18 @@ pub(crate) struct Most {
     pub(crate) rows: usize,
 }
 
-/// Looks at all pages of a column.
+/// Compares all pages of a column with what it has in all.
 pub(crate) fn check(mut column: &[u8], most: Most) -> Result<(), Wrong> {
     let mut bytes = 0_i64;
     while !column.is_empty() {
-        let mut reader = Reader { bytes: column, at: 0 };
-        let mut head = Head::default();
-        reader.structure(0, &mut head)?;
-        bytes = bytes.saturating_add(head.unpacked.max(0));
-        let fits = head.unpacked >= 0
-            && bytes <= most.bytes
-            && usize::try_from(head.values).is_ok_and(|values| values <= most.rows);
-        if !fits {
+        let header = PageHeader::read(column, 0).map_err(|_| BAD)?;
+        bytes = bytes.saturating_add(header.plain_bytes.into());
+        if bytes > most.bytes || header.values() as usize > most.rows {
             return Err("a page that is larger than its column");
         }
-        let packed = usize::try_from(head.packed).map_err(|_| BAD)?;
-        column = column.get(reader.at.saturating_add(packed)..).ok_or(BAD)?;
+        column = usize::try_from(header.end()).ok().and_then(|end| column.get(end..)).ok_or(BAD)?;
     }
     Ok(())
-}
-
-/// Sizes of a page, and its values.
-#[derive(Debug, Default)]
-struct Head {
-    unpacked: i64,
-    packed: i64,
-    values: i64,
-}
-
-/// Thrift's compact protocol, as far as heads of pages need it.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Reader<'_> {
-    fn byte(&mut self) -> Result<u8, Wrong> {
-        let byte = *self.bytes.get(self.at).ok_or(BAD)?;
-        self.at += 1;
-        Ok(byte)
-    }
-
-    fn varint(&mut self) -> Result<u64, Wrong> {
-        decode::varint(self.bytes, &mut self.at).map_err(|_| BAD)
-    }
-
-    fn number(&mut self) -> Result<i64, Wrong> {
-        self.varint().map(decode::unzigzag)
-    }
-
-    fn skip(&mut self, bytes: u64) -> Result<(), Wrong> {
-        let bytes = usize::try_from(bytes).map_err(|_| BAD)?;
-        self.at = self.at.checked_add(bytes).filter(|at| *at <= self.bytes.len()).ok_or(BAD)?;
-        Ok(())
-    }
-
-    /// A structure. At depth 0 it is the head; the first field of those in it says how many values there are,
-    /// whatever kind of page it is.
-    fn structure(&mut self, depth: u32, head: &mut Head) -> Result<(), Wrong> {
-        if depth > DEPTH {
-            return Err(BAD);
-        }
-        let mut field = 0_i64;
-        loop {
-            let byte = self.byte()?;
-            if byte == 0 {
-                return Ok(());
-            }
-            field = match byte >> 4 {
-                0 => self.number()?,
-                step => field.checked_add(i64::from(step)).ok_or(BAD)?,
-            };
-            match (depth, field, byte & 0xf) {
-                (0, 2, 5) => head.unpacked = self.number()?,
-                (0, 3, 5) => head.packed = self.number()?,
-                (1, 1, 5) => head.values = self.number()?,
-                (_, _, 12) => self.structure(depth + 1, head)?,
-                (_, _, kind) => self.value(kind)?,
-            }
-        }
-    }
-
-    /// A value that nobody wants to know; no page of a trace has lists in its head.
-    fn value(&mut self, kind: u8) -> Result<(), Wrong> {
-        match kind {
-            1 | 2 => Ok(()),
-            3 => self.skip(1),
-            4..=6 => self.varint().map(drop),
-            7 => self.skip(8),
-            8 => {
-                let length = self.varint()?;
-                self.skip(length)
-            }
-            _ => Err(BAD),
-        }
-    }
 }
 
 #[cfg(test)]

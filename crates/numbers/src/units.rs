@@ -2,7 +2,7 @@
 //!
 //! kB, MB and so on are powers of 1000. NaN and infinities are written `n/a` like absent values.
 
-/// What stands for a number that does not exist.
+/// Stands for a number that does not exist.
 pub const ABSENT: &str = "n/a";
 
 const BYTE_UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
@@ -84,7 +84,7 @@ pub fn percent_below(value: f64, limit: f64) -> String {
 }
 
 /// A number with that many decimals; what rounds to zero has no sign.
-pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+pub fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
         Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => rest.to_owned(),

@@ -1,124 +1,46 @@
-//! Parquet's encodings of values, from bytes to numbers. Pure, and the reverse of [`encode`](super::encode).
-//!
-//! They are here, and not the `parquet` crate's column readers, because those hand out every name as a
-//! counted piece of memory and every number of a constant column one by one; an analysis wants the indices
-//! of the dictionary, and wants constant columns for nothing.
+//! From the bytes of a page to numbers: the reverse of [`encode`](crate::encode).
+
+use crate::bits::{unpack, unzigzag, varint, word};
+use crate::hybrid::{Run, Runs};
 
 /// What is wrong with bytes that do not hold what they should.
-pub(crate) type Wrong = &'static str;
+pub type Wrong = &'static str;
 
 const SHORT: Wrong = "values that end too early";
 
-/// A number in groups of seven bits.
-pub(crate) fn varint(bytes: &[u8], at: &mut usize) -> Result<u64, Wrong> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = *bytes.get(*at).ok_or(SHORT)?;
-        *at += 1;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Ok(number);
-        }
-    }
-    Err("a number that is too long")
-}
-
-/// A number whose sign is its lowest bit.
-pub(crate) fn unzigzag(number: u64) -> i64 {
-    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
-}
-
-/// Eight bytes from a place on; zeros where there are no more.
-#[inline]
-fn word(bytes: &[u8], at: usize) -> u64 {
-    match bytes.get(at..at + 8) {
-        Some(word) => u64::from_le_bytes(word.try_into().unwrap_or_default()),
-        None => {
-            let mut word = [0; 8];
-            let rest = bytes.get(at..).unwrap_or_default();
-            word[..rest.len()].copy_from_slice(rest);
-            u64::from_le_bytes(word)
-        }
-    }
-}
-
-/// Numbers of `width` bits that stand in a row, as many as there is room for.
-#[inline]
-fn unpack<T>(bytes: &[u8], width: u32, out: &mut [T], mut take: impl FnMut(&mut T, u64)) {
-    let width = width as usize;
-    let mask = if width == 64 { u64::MAX } else { (1_u64 << width) - 1 };
-    if width > 0 && width <= 8 {
-        // Eight numbers are in one word.
-        for (eight, packed) in out.chunks_mut(8).zip(bytes.chunks(width)) {
-            let mut word = word(packed, 0);
-            for place in eight {
-                take(place, word & mask);
-                word >>= width;
-            }
-        }
-        return;
-    }
-    for (index, place) in out.iter_mut().enumerate() {
-        let bit = index * width;
-        let (at, shift) = (bit / 8, bit % 8);
-        let mut number = word(bytes, at) >> shift;
-        if shift + width > 64 {
-            number |= u64::from(bytes.get(at + 8).copied().unwrap_or(0)) << (64 - shift);
-        }
-        take(place, number & mask);
-    }
-}
-
 /// Runs of equal numbers and packed numbers between them, of at most 32 bits: `count` of them.
-pub(crate) fn hybrid(bytes: &[u8], width: u32, count: usize) -> Result<Vec<u32>, Wrong> {
-    if width > 32 {
-        return Err("an index that is too wide");
-    }
+pub fn hybrid(bytes: &[u8], width: u32, count: usize) -> Result<Vec<u32>, Wrong> {
+    let mut runs = Runs::new(bytes, width).ok_or("an index that is too wide")?;
     let mut out = Vec::with_capacity(count);
-    let mut at = 0;
     while out.len() < count {
-        let left = count - out.len();
-        let header = varint(bytes, &mut at)?;
-        let length = usize::try_from(header >> 1).map_err(|_| SHORT)?;
-        if header & 1 == 0 {
-            let size = width.div_ceil(8) as usize;
-            let value = word(bytes.get(at..at + size).ok_or(SHORT)?, 0) as u32;
-            at += size;
-            if length == 0 {
-                return Err("a run of nothing");
+        let from = out.len();
+        let up_to = |run: u64| from + usize::try_from(run).unwrap_or(usize::MAX).min(count - from);
+        match runs.next().ok_or(SHORT)? {
+            Run::Equal { value, count } => out.resize(up_to(count), value),
+            Run::Packed { bytes, count } => {
+                out.resize(up_to(count), 0);
+                unpack(bytes, width, &mut out[from..], |place, number| *place = number as u32);
             }
-            out.resize(out.len() + length.min(left), value);
-        } else {
-            let size = length.checked_mul(width as usize).ok_or(SHORT)?;
-            let packed = bytes.get(at..at.saturating_add(size)).ok_or(SHORT)?;
-            at += size;
-            if length == 0 {
-                return Err("a run of nothing");
-            }
-            let from = out.len();
-            out.resize(from + length.saturating_mul(8).min(left), 0);
-            unpack(packed, width, &mut out[from..], |place, number| *place = number as u32);
         }
     }
     Ok(out)
 }
 
-/// The one number of a column that is nothing but a run of it; none if it is more than that.
-pub(crate) fn only_run(bytes: &[u8], width: u32, count: usize) -> Option<u32> {
-    let mut at = 0;
-    let header = varint(bytes, &mut at).ok()?;
-    let is_all = header & 1 == 0 && usize::try_from(header >> 1).is_ok_and(|run| run >= count);
-    let value = bytes.get(at..at + width.div_ceil(8) as usize)?;
-    is_all.then(|| word(value, 0) as u32)
+/// The number of a column that is one run of it; `None` if it is more than that.
+pub fn only_run(bytes: &[u8], width: u32, count: usize) -> Option<u32> {
+    match Runs::new(bytes, width)?.next()? {
+        Run::Equal { value, count: run } if run >= count as u64 => Some(value),
+        _ => None,
+    }
 }
 
-/// Differences between neighbors.
-pub(crate) fn deltas(bytes: &[u8], count: usize) -> Result<Vec<i64>, Wrong> {
+/// Numbers that are stored as differences between neighbors.
+pub fn deltas(bytes: &[u8], count: usize) -> Result<Vec<i64>, Wrong> {
     let mut at = 0;
-    let block = usize::try_from(varint(bytes, &mut at)?).map_err(|_| SHORT)?;
-    let parts = usize::try_from(varint(bytes, &mut at)?).map_err(|_| SHORT)?;
-    let all = usize::try_from(varint(bytes, &mut at)?).map_err(|_| SHORT)?;
-    let mut before = unzigzag(varint(bytes, &mut at)?);
+    let number = |at: &mut usize| varint(bytes, at).ok_or(SHORT);
+    let size = |at: &mut usize| usize::try_from(number(at)?).map_err(|_| SHORT);
+    let (block, parts, all) = (size(&mut at)?, size(&mut at)?, size(&mut at)?);
+    let mut before = unzigzag(number(&mut at)?);
     if all != count
         || parts == 0
         || !block.is_multiple_of(parts)
@@ -132,7 +54,7 @@ pub(crate) fn deltas(bytes: &[u8], count: usize) -> Result<Vec<i64>, Wrong> {
         out.push(before);
     }
     while out.len() < count {
-        let least = unzigzag(varint(bytes, &mut at)?);
+        let least = unzigzag(number(&mut at)?);
         let widths = bytes.get(at..at.saturating_add(parts)).ok_or(SHORT)?;
         at += parts;
         for width in widths {
@@ -157,8 +79,8 @@ pub(crate) fn deltas(bytes: &[u8], count: usize) -> Result<Vec<i64>, Wrong> {
     Ok(out)
 }
 
-/// All lowest bytes, then all second bytes, and so on.
-pub(crate) fn byte_streams(bytes: &[u8], size: usize, count: usize) -> Result<Vec<i64>, Wrong> {
+/// Numbers of `size` bytes each, stored as all lowest bytes, then all second bytes, and so on.
+pub fn byte_streams(bytes: &[u8], size: usize, count: usize) -> Result<Vec<i64>, Wrong> {
     let bytes = bytes.get(..count.saturating_mul(size)).ok_or(SHORT)?;
     let mut out = vec![0_i64; count];
     // Some at a time, so that they stay close to the processor while their bytes come together.
@@ -180,7 +102,7 @@ pub(crate) fn byte_streams(bytes: &[u8], size: usize, count: usize) -> Result<Ve
 const STREAM_ROWS: usize = 1024;
 
 /// Whole numbers of four or eight bytes.
-pub(crate) fn plain(bytes: &[u8], size: usize, count: usize) -> Result<Vec<i64>, Wrong> {
+pub fn plain(bytes: &[u8], size: usize, count: usize) -> Result<Vec<i64>, Wrong> {
     let bytes = bytes.get(..count.saturating_mul(size)).ok_or(SHORT)?;
     Ok(bytes.chunks_exact(size).map(|number| signed(word(number, 0), size)).collect())
 }
@@ -189,8 +111,8 @@ fn signed(number: u64, size: usize) -> i64 {
     if size == 4 { i64::from((number as u32).cast_signed()) } else { number.cast_signed() }
 }
 
-/// Texts with their lengths.
-pub(crate) fn plain_texts(bytes: &[u8], count: usize) -> Result<Vec<String>, Wrong> {
+/// Texts, each after its length.
+pub fn plain_texts(bytes: &[u8], count: usize) -> Result<Vec<String>, Wrong> {
     let mut at = 0_usize;
     let mut out = Vec::new();
     for _ in 0..count {
@@ -206,8 +128,8 @@ pub(crate) fn plain_texts(bytes: &[u8], count: usize) -> Result<Vec<String>, Wro
 
 #[cfg(test)]
 mod tests {
-    use super::super::encode;
     use super::*;
+    use crate::encode;
 
     fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::new();

@@ -1,11 +1,9 @@
-//! Parquet's encodings of values, as far as traces use them. Pure: numbers in, bytes out.
-//!
-//! They are here, and not the `parquet` crate's column writers, for two reasons: a trace has many
-//! columns that are empty or constant, which cost nothing here and 5 ns a value there, and names come
-//! as rows of a table, which are dictionary indices already.
+//! From numbers to the bytes of a page.
 
-/// A number in groups of seven bits.
-pub(crate) fn varint(out: &mut Vec<u8>, mut number: u64) {
+use crate::bits::{pack, zigzag};
+
+/// Appends a number in groups of seven bits.
+pub fn varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push((number as u8) | 0x80);
         number >>= 7;
@@ -13,34 +11,13 @@ pub(crate) fn varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-fn zigzag(number: i64) -> u64 {
-    ((number << 1) ^ (number >> 63)).cast_unsigned()
-}
-
-/// Bits that a number needs.
-pub(crate) fn width_of(number: u64) -> u32 {
+/// The bits that a number needs: none for zero.
+pub fn width_of(number: u64) -> u32 {
     u64::BITS - number.leading_zeros()
 }
 
-/// Numbers of `width` bits in a row, lowest bit first, up to the next whole byte.
-fn pack(out: &mut Vec<u8>, numbers: impl Iterator<Item = u64>, width: u32) {
-    let mut bits = 0_u128;
-    let mut held = 0;
-    for number in numbers {
-        bits |= u128::from(number) << held;
-        held += width;
-        if held >= 64 {
-            out.extend_from_slice(&(bits as u64).to_le_bytes());
-            bits >>= 64;
-            held -= 64;
-        }
-    }
-    let rest = (bits as u64).to_le_bytes();
-    out.extend(rest.iter().take(held.div_ceil(8) as usize));
-}
-
-/// Runs of equal numbers, and packed numbers between them.
-pub(crate) fn hybrid<T: Copy + Eq + Into<u64>>(out: &mut Vec<u8>, numbers: &[T], width: u32) {
+/// Appends runs of equal numbers, and packed numbers between them.
+pub fn hybrid<T: Copy + Eq + Into<u64>>(out: &mut Vec<u8>, numbers: &[T], width: u32) {
     let mut literals = 0;
     let mut at = 0;
     while at < numbers.len() {
@@ -74,8 +51,8 @@ fn pack_groups<T: Copy + Into<u64>>(out: &mut Vec<u8>, numbers: &[T], width: u32
 const BLOCK: usize = 128;
 const MINIBLOCK: usize = 32;
 
-/// Differences between neighbors, in as many bits as the largest of 32 needs.
-pub(crate) fn deltas(out: &mut Vec<u8>, numbers: &[i64]) {
+/// Appends the differences between neighbors, in as many bits as the largest of 32 needs.
+pub fn deltas(out: &mut Vec<u8>, numbers: &[i64]) {
     varint(out, BLOCK as u64);
     varint(out, (BLOCK / MINIBLOCK) as u64);
     varint(out, numbers.len() as u64);
@@ -105,15 +82,15 @@ pub(crate) fn deltas(out: &mut Vec<u8>, numbers: &[i64]) {
     }
 }
 
-/// All lowest bytes, then all second bytes, and so on.
-pub(crate) fn byte_streams(out: &mut Vec<u8>, numbers: &[i64], bytes: usize) {
+/// Appends all lowest bytes, then all second bytes, and so on.
+pub fn byte_streams(out: &mut Vec<u8>, numbers: &[i64], bytes: usize) {
     for byte in 0..bytes {
         out.extend(numbers.iter().map(|number| (number >> (8 * byte)) as u8));
     }
 }
 
-/// Whole numbers of so many bytes.
-pub(crate) fn plain(out: &mut Vec<u8>, numbers: &[i64], bytes: usize) {
+/// Appends whole numbers of four or eight bytes each.
+pub fn plain(out: &mut Vec<u8>, numbers: &[i64], bytes: usize) {
     if bytes == 8 {
         out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
     } else {
@@ -121,17 +98,17 @@ pub(crate) fn plain(out: &mut Vec<u8>, numbers: &[i64], bytes: usize) {
     }
 }
 
-/// Texts with their lengths.
-pub(crate) fn plain_texts<'a>(out: &mut Vec<u8>, texts: impl Iterator<Item = &'a str>) {
+/// Appends texts, each after its length.
+pub fn plain_texts<'a>(out: &mut Vec<u8>, texts: impl Iterator<Item = &'a str>) {
     for text in texts {
-        // No text of a trace is longer than the memory of a batch.
+        // Texts of 4 GiB are beyond the format.
         out.extend((text.len() as u32).to_le_bytes());
         out.extend(text.as_bytes());
     }
 }
 
-/// Truths, one bit each.
-pub(crate) fn plain_bits(out: &mut Vec<u8>, numbers: &[i64]) {
+/// Appends one bit per number: whether it is not zero.
+pub fn plain_bits(out: &mut Vec<u8>, numbers: &[i64]) {
     pack(out, numbers.iter().map(|number| u64::from(*number != 0)), 1);
 }
 

@@ -1,10 +1,10 @@
 //! Numbers with units, as people type them and as results show them.
 
 /// A unit: what it is called, and how many of the base unit it is.
-pub(crate) type Unit = (&'static str, u64);
+pub type Unit = (&'static str, u64);
 
 /// Rates of bytes, without their `/s`. MB is 10⁶, MiB is 2²⁰.
-pub(crate) const BYTES: &[Unit] = &[
+pub const BYTES: &[Unit] = &[
     ("TB", 1_000_000_000_000),
     ("TiB", 1 << 40),
     ("GB", 1_000_000_000),
@@ -18,10 +18,10 @@ pub(crate) const BYTES: &[Unit] = &[
 ];
 
 /// Operations per second.
-pub(crate) const OPERATIONS: &[Unit] = &[("Miops", 1_000_000), ("kiops", 1_000), ("iops", 1)];
+pub const OPERATIONS: &[Unit] = &[("Miops", 1_000_000), ("kiops", 1_000), ("iops", 1)];
 
 /// Times, in nanoseconds. Both characters that look like a Greek mu are in use.
-pub(crate) const TIMES: &[Unit] = &[
+pub const TIMES: &[Unit] = &[
     ("s", 1_000_000_000),
     ("ms", 1_000_000),
     ("us", 1_000),
@@ -31,19 +31,25 @@ pub(crate) const TIMES: &[Unit] = &[
 ];
 
 /// The number that a text begins with, and its unit.
-pub(crate) fn split(text: &str) -> (&str, &str) {
+pub fn split(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text.split_at(end)
 }
 
+/// The value of a text such as `2.5MB`; `None` if it is not a number and a unit of the table.
+pub fn parse(text: &str, units: &[Unit]) -> Option<u64> {
+    let (number, unit) = split(text);
+    scaled(number, factor(unit, units)?)
+}
+
 /// The size of a unit.
-pub(crate) fn factor(unit: &str, units: &[Unit]) -> Option<u64> {
+pub fn factor(unit: &str, units: &[Unit]) -> Option<u64> {
     units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor)
 }
 
 /// A number without sign or exponent times a factor, to the nearest whole. A number too large for an
 /// answer gives the largest; `None` is no number at all.
-pub(crate) fn scaled(number: &str, factor: u64) -> Option<u64> {
+pub fn scaled(number: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if whole.len() + fraction.len() == 0 || !digits(whole) || !digits(fraction) {
@@ -63,7 +69,7 @@ pub(crate) fn scaled(number: &str, factor: u64) -> Option<u64> {
 }
 
 /// A value in the first unit of the table in which it is 1 or more and has at most two decimals.
-pub(crate) fn shown(value: u64, units: &[Unit]) -> String {
+pub fn shown(value: u64, units: &[Unit]) -> String {
     let fits = |&&(_, factor): &&Unit| {
         value >= factor && (u128::from(value) * 100).is_multiple_of(u128::from(factor))
     };

@@ -3,15 +3,16 @@
 //! A structure is a list of fields, each with a type and the distance from the number of the field
 //! before; numbers are variable in length, signed ones folded so that small ones are short.
 
-use super::NAME;
-use crate::DecodeError;
+use crate::bits::{VARINT_BYTES, unzigzag, varint};
+use crate::encode;
 
 /// How deep unknown fields may be nested before they are refused.
 const MAX_DEPTH: u32 = 32;
 
 /// The type of a field, as its header has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+#[allow(missing_docs, reason = "the names of Thrift")]
+pub enum Kind {
     True,
     False,
     Byte,
@@ -50,37 +51,30 @@ impl Kind {
 
 /// Why a structure could not be read.
 #[derive(Debug)]
-pub(super) enum Broken {
+pub enum ReadError {
     /// The bytes end before the structure does.
     Short,
-    /// It makes no sense, for this reason.
-    Wrong(DecodeError),
-}
-
-impl From<DecodeError> for Broken {
-    fn from(error: DecodeError) -> Broken {
-        Broken::Wrong(error)
-    }
-}
-
-impl Broken {
-    /// The error, if no more bytes can come; `end` is where those that were there end.
-    pub(super) fn at_end(self, end: u64, format: &'static str) -> DecodeError {
-        match self {
-            Broken::Wrong(error) => error,
-            Broken::Short => DecodeError::Field {
-                format,
-                offset: end,
-                expected: "more of a structure",
-                found: "its end".to_owned(),
-            },
-        }
-    }
+    /// It is damaged.
+    Wrong {
+        /// Where in the file.
+        offset: u64,
+        /// What belongs there.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// It may be well, but is not something that can be read here.
+    Unsupported {
+        /// Where in the file.
+        offset: u64,
+        /// What Parquet calls it.
+        feature: String,
+    },
 }
 
 /// Reads structures.
 #[derive(Clone)]
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     /// Where `bytes` begins in the file.
@@ -88,25 +82,31 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8], offset: u64) -> Self {
+    /// Reads `bytes`, which are at `offset` of their file.
+    pub fn new(bytes: &'a [u8], offset: u64) -> Self {
         Reader { bytes, at: 0, offset }
     }
 
-    /// Where in the file the next byte stands.
-    pub(super) fn place(&self) -> u64 {
+    /// Where in the file the next byte is.
+    pub fn place(&self) -> u64 {
         self.offset + self.at as u64
     }
 
-    pub(super) fn wrong(&self, expected: &'static str, found: impl ToString) -> Broken {
-        let (offset, found) = (self.place(), found.to_string());
-        Broken::Wrong(DecodeError::Field { format: NAME, offset, expected, found })
+    /// An error about the next byte.
+    pub fn wrong(&self, expected: &'static str, found: impl ToString) -> ReadError {
+        ReadError::Wrong { offset: self.place(), expected, found: found.to_string() }
+    }
+
+    /// An error about a feature that is not supported, at the next byte.
+    pub fn unsupported(&self, feature: impl Into<String>) -> ReadError {
+        ReadError::Unsupported { offset: self.place(), feature: feature.into() }
     }
 
     /// Shows every field of a structure to `visit`, which reads it or passes over it.
-    pub(super) fn structure(
+    pub fn structure(
         &mut self,
-        mut visit: impl FnMut(&mut Self, i64, Kind) -> Result<(), Broken>,
-    ) -> Result<(), Broken> {
+        mut visit: impl FnMut(&mut Self, i64, Kind) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         let mut id = 0i64;
         loop {
             let header = self.byte()?;
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
 
     /// The type and number of a list's elements. Each takes a byte at least, so the number is never
     /// larger than that of the bytes that are left.
-    pub(super) fn list(&mut self) -> Result<(Kind, usize), Broken> {
+    pub fn list(&mut self) -> Result<(Kind, usize), ReadError> {
         let header = self.byte()?;
         let count = match header >> 4 {
             15 => self.unsigned()?,
@@ -137,12 +137,12 @@ impl<'a> Reader<'a> {
         };
         match usize::try_from(count) {
             Ok(count) if count <= self.bytes.len() - self.at => Ok((kind, count)),
-            _ => Err(Broken::Short),
+            _ => Err(ReadError::Short),
         }
     }
 
     /// The number of elements of a list of structures.
-    pub(super) fn structures(&mut self, kind: Kind) -> Result<usize, Broken> {
+    pub fn structures(&mut self, kind: Kind) -> Result<usize, ReadError> {
         self.expect(kind, Kind::List)?;
         match self.list()? {
             (Kind::Struct, count) => Ok(count),
@@ -151,38 +151,43 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn expect(&self, kind: Kind, expected: Kind) -> Result<(), Broken> {
+    /// Refuses a field of another type than the one it should have.
+    pub fn expect(&self, kind: Kind, expected: Kind) -> Result<(), ReadError> {
         if kind == expected {
             return Ok(());
         }
         Err(self.wrong("a field of its proper type", format!("{kind:?}")))
     }
 
-    pub(super) fn i32(&mut self, kind: Kind) -> Result<i32, Broken> {
+    /// A number of 32 bits.
+    pub fn i32(&mut self, kind: Kind) -> Result<i32, ReadError> {
         self.expect(kind, Kind::I32)?;
         let value = self.signed()?;
         i32::try_from(value).map_err(|_| self.wrong("a number of 32 bits", value))
     }
 
-    /// A number that counts or measures something.
-    pub(super) fn count32(&mut self, kind: Kind) -> Result<u32, Broken> {
+    /// A number of 32 bits that counts or measures something.
+    pub fn count32(&mut self, kind: Kind) -> Result<u32, ReadError> {
         let value = self.i32(kind)?;
         u32::try_from(value).map_err(|_| self.wrong("a number that is not negative", value))
     }
 
-    pub(super) fn count64(&mut self, kind: Kind) -> Result<u64, Broken> {
+    /// A number of 64 bits that counts or measures something.
+    pub fn count64(&mut self, kind: Kind) -> Result<u64, ReadError> {
         self.expect(kind, Kind::I64)?;
         let value = self.signed()?;
         u64::try_from(value).map_err(|_| self.wrong("a number that is not negative", value))
     }
 
-    pub(super) fn binary(&mut self, kind: Kind) -> Result<&'a [u8], Broken> {
+    /// A text or other bytes.
+    pub fn binary(&mut self, kind: Kind) -> Result<&'a [u8], ReadError> {
         self.expect(kind, Kind::Binary)?;
         let len = self.unsigned()?;
         self.take(len)
     }
 
-    pub(super) fn boolean(&self, kind: Kind) -> Result<bool, Broken> {
+    /// A boolean field, whose value is its type.
+    pub fn boolean(&self, kind: Kind) -> Result<bool, ReadError> {
         match kind {
             Kind::True => Ok(true),
             Kind::False => Ok(false),
@@ -191,11 +196,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Passes over a field of that type.
-    pub(super) fn skip(&mut self, kind: Kind) -> Result<(), Broken> {
+    pub fn skip(&mut self, kind: Kind) -> Result<(), ReadError> {
         self.skip_nested(kind, 0)
     }
 
-    fn skip_nested(&mut self, kind: Kind, depth: u32) -> Result<(), Broken> {
+    fn skip_nested(&mut self, kind: Kind, depth: u32) -> Result<(), ReadError> {
         if depth > MAX_DEPTH {
             return Err(self.wrong("no more than 32 structures in each other", "more"));
         }
@@ -228,52 +233,48 @@ impl<'a> Reader<'a> {
     }
 
     /// Unlike a field, a boolean in a list has a byte of its own.
-    fn skip_element(&mut self, kind: Kind, depth: u32) -> Result<(), Broken> {
+    fn skip_element(&mut self, kind: Kind, depth: u32) -> Result<(), ReadError> {
         match kind {
             Kind::True | Kind::False => self.byte().map(drop),
             kind => self.skip_nested(kind, depth + 1),
         }
     }
 
-    fn kind(&self, code: u8) -> Result<Kind, Broken> {
+    fn kind(&self, code: u8) -> Result<Kind, ReadError> {
         Kind::of(code).ok_or_else(|| self.wrong("a type of Thrift", code))
     }
 
-    fn byte(&mut self) -> Result<u8, Broken> {
-        let byte = *self.bytes.get(self.at).ok_or(Broken::Short)?;
+    fn byte(&mut self) -> Result<u8, ReadError> {
+        let byte = *self.bytes.get(self.at).ok_or(ReadError::Short)?;
         self.at += 1;
         Ok(byte)
     }
 
-    fn take(&mut self, len: u64) -> Result<&'a [u8], Broken> {
+    fn take(&mut self, len: u64) -> Result<&'a [u8], ReadError> {
         let rest = &self.bytes[self.at..];
         let taken = usize::try_from(len).ok().and_then(|len| rest.get(..len));
-        let taken = taken.ok_or(Broken::Short)?;
+        let taken = taken.ok_or(ReadError::Short)?;
         self.at += taken.len();
         Ok(taken)
     }
 
-    fn unsigned(&mut self) -> Result<u64, Broken> {
-        let mut value = 0u64;
-        for shift in (0..70).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
-            if byte < 0x80 {
-                return Ok(value);
-            }
+    fn unsigned(&mut self) -> Result<u64, ReadError> {
+        let left = self.bytes.len() - self.at;
+        match varint(self.bytes, &mut self.at) {
+            Some(value) => Ok(value),
+            None if left < VARINT_BYTES => Err(ReadError::Short),
+            None => Err(self.wrong("a number of 64 bits", "a longer one")),
         }
-        Err(self.wrong("a number of 64 bits", "a longer one"))
     }
 
-    fn signed(&mut self) -> Result<i64, Broken> {
-        let value = self.unsigned()?;
-        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    fn signed(&mut self) -> Result<i64, ReadError> {
+        self.unsigned().map(unzigzag)
     }
 }
 
 /// Writes structures.
 #[derive(Default)]
-pub(super) struct Writer {
+pub struct Writer {
     bytes: Vec<u8>,
     /// The number of the field before, of this structure and of those around it.
     last: Vec<u8>,
@@ -281,53 +282,59 @@ pub(super) struct Writer {
 
 impl Writer {
     /// The bytes of one structure.
-    pub(super) fn bytes_of(fill: impl FnOnce(&mut Writer)) -> Vec<u8> {
+    pub fn bytes_of(fill: impl FnOnce(&mut Writer)) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.element(fill);
         writer.bytes
     }
 
     /// A structure that is an element of a list.
-    pub(super) fn element(&mut self, fill: impl FnOnce(&mut Writer)) {
+    pub fn element(&mut self, fill: impl FnOnce(&mut Writer)) {
         self.last.push(0);
         fill(self);
         self.last.pop();
         self.bytes.push(0);
     }
 
-    pub(super) fn structure(&mut self, id: u8, fill: impl FnOnce(&mut Writer)) {
+    /// A field that is a structure.
+    pub fn structure(&mut self, id: u8, fill: impl FnOnce(&mut Writer)) {
         self.field(id, 12);
         self.element(fill);
     }
 
-    pub(super) fn i32(&mut self, id: u8, value: u32) {
+    /// A number that fits 31 bits.
+    pub fn i32(&mut self, id: u8, value: u32) {
         self.field(id, 5);
         self.count(u64::from(value) << 1);
     }
 
     /// Numbers from 2^63 on are beyond the format and checked for before.
-    pub(super) fn i64(&mut self, id: u8, value: u64) {
+    pub fn i64(&mut self, id: u8, value: u64) {
         self.field(id, 6);
         self.count(value << 1);
     }
 
-    pub(super) fn text(&mut self, id: u8, text: &str) {
+    /// A text.
+    pub fn text(&mut self, id: u8, text: &str) {
         self.field(id, 8);
         self.bare_text(text);
     }
 
-    pub(super) fn list_of_structures(&mut self, id: u8, count: usize) {
+    /// The head of a list, of which each [`element`](Self::element) follows.
+    pub fn list_of_structures(&mut self, id: u8, count: usize) {
         self.list(id, count, 12);
     }
 
-    pub(super) fn list_of_i32(&mut self, id: u8, values: &[u32]) {
+    /// A list of numbers that fit 31 bits.
+    pub fn list_of_i32(&mut self, id: u8, values: &[u32]) {
         self.list(id, values.len(), 5);
         for &value in values {
             self.count(u64::from(value) << 1);
         }
     }
 
-    pub(super) fn list_of_texts(&mut self, id: u8, texts: &[&str]) {
+    /// A list of texts.
+    pub fn list_of_texts(&mut self, id: u8, texts: &[&str]) {
         self.list(id, texts.len(), 8);
         for text in texts {
             self.bare_text(text);
@@ -346,7 +353,7 @@ impl Writer {
 
     /// All distances between fields that are written here fit four bits.
     fn field(&mut self, id: u8, kind: u8) {
-        let last = self.last.last_mut().expect("fields stand in structures");
+        let last = self.last.last_mut().expect("fields are in structures");
         let delta = id - std::mem::replace(last, id);
         self.bytes.push(delta << 4 | kind);
     }
@@ -356,12 +363,8 @@ impl Writer {
         self.bytes.extend(text.as_bytes());
     }
 
-    fn count(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
+    fn count(&mut self, value: u64) {
+        encode::varint(&mut self.bytes, value);
     }
 }
 
@@ -401,19 +404,19 @@ mod tests {
         for len in 0..bytes.len() {
             let mut reader = Reader::new(&bytes[..len], 0);
             let walked = reader.structure(|reader, _, kind| reader.skip(kind));
-            assert!(matches!(walked, Err(Broken::Short)), "{len}");
+            assert!(matches!(walked, Err(ReadError::Short)), "{len}");
         }
     }
 
     #[test]
     fn nesting_and_lengths_have_bounds() {
         let skip = |bytes: &[u8], kind| Reader::new(bytes, 0).skip(kind);
-        assert!(matches!(skip(&[0x1c; 1000], Kind::Struct), Err(Broken::Wrong(_))));
-        assert!(matches!(skip(&[0x19; 1000], Kind::List), Err(Broken::Wrong(_))));
+        assert!(matches!(skip(&[0x1c; 1000], Kind::Struct), Err(ReadError::Wrong { .. })));
+        assert!(matches!(skip(&[0x19; 1000], Kind::List), Err(ReadError::Wrong { .. })));
         let long = [0xf5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert!(matches!(skip(&long, Kind::List), Err(Broken::Short)));
-        assert!(matches!(skip(&long[1..], Kind::Map), Err(Broken::Short)));
-        assert!(matches!(skip(&[0xff; 12], Kind::I64), Err(Broken::Wrong(_))));
-        assert!(matches!(skip(&[0x1e], Kind::Struct), Err(Broken::Wrong(_))));
+        assert!(matches!(skip(&long, Kind::List), Err(ReadError::Short)));
+        assert!(matches!(skip(&long[1..], Kind::Map), Err(ReadError::Short)));
+        assert!(matches!(skip(&[0xff; 12], Kind::I64), Err(ReadError::Wrong { .. })));
+        assert!(matches!(skip(&[0x1e], Kind::Struct), Err(ReadError::Wrong { .. })));
     }
 }
