@@ -3,7 +3,7 @@
 //! A call is compared with the last one of the same kind by the same thread on the same file since it was
 //! opened. What is remembered is bounded by the files that are open.
 
-use feedline_trace::QuickMap;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::row::{NONE, Row};
@@ -42,7 +42,7 @@ pub(crate) struct Places {
     /// By lane: the file of the last call, and where that ended.
     last: Vec<(u32, u64)>,
     /// Other files of a lane.
-    others: QuickMap<(u32, u32), u64>,
+    others: FxHashMap<(u32, u32), u64>,
 }
 
 impl Places {

@@ -3,7 +3,6 @@
 use feedline_dataset::{BadFile, Verified};
 use feedline_numbers::units;
 
-
 /// One bad file: what it is called and what is wrong with it.
 pub fn bad_file(bad: &BadFile) -> String {
     format!("{}: {}\n", bad.name, bad.fault)

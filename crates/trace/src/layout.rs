@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 
 use feedline_recorder::{Class, Facts, OPS};
+use rustc_hash::FxHashMap;
 
 use crate::event::Kind;
-use crate::quick::QuickMap;
 
 /// A field that records carry as a named argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Field {
 
 /// What is known about a call, by its name.
 pub(crate) fn facts_of(name: &str) -> Option<&'static Facts> {
-    static TABLE: OnceLock<QuickMap<&'static str, &'static Facts>> = OnceLock::new();
+    static TABLE: OnceLock<FxHashMap<&'static str, &'static Facts>> = OnceLock::new();
     let table = TABLE
         .get_or_init(|| OPS.iter().map(|op| op.facts()).map(|facts| (facts.name, facts)).collect());
     table.get(name).copied().filter(|facts| !matches!(facts.class, Class::Span | Class::Counter))

@@ -17,12 +17,11 @@ mod pickup;
 mod process;
 mod tables;
 
-mod civil;
 mod intake;
 mod json;
 mod layout;
-mod quick;
 mod unfinished;
+mod words;
 
 pub mod chrome;
 pub mod dftracer;
@@ -47,6 +46,5 @@ pub use formats::{
 pub use intake::{Damage, Intake};
 pub use pickup::{Recovered, recover};
 pub use process::{End, Process};
-pub use quick::{Quick, QuickMap};
 pub use recognize::{Found, recognize, recognize_among};
 pub use tables::Tables;

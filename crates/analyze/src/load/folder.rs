@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use feedline_trace::{
-    ABSENT, Block, BlockFacts, Blocks, Column, Kind, QuickMap, Survey, Tables, TraceError,
-};
+use feedline_trace::{ABSENT, Block, BlockFacts, Blocks, Column, Kind, Survey, Tables, TraceError};
+use rustc_hash::FxHashMap;
 
 use crate::layer::{EventType, Measure, StackLayer};
 use crate::row::{NONE, Row};
@@ -149,7 +148,7 @@ fn survey_group(groups: &Groups, index: usize) -> Result<Survey, TraceError> {
     let mut block = groups.read(index, &SURVEYED)?;
     let (start, count) = (block.take("start"), block.take("count"));
     let codes = Codes::of(&mut block);
-    let mut counts: QuickMap<(u32, u32), u64> = QuickMap::default();
+    let mut counts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
     for pair in codes.lane_of.iter().copied().zip(codes.event_type_of.iter().copied()) {
         *counts.entry(pair).or_default() += 1;
     }
@@ -290,7 +289,7 @@ fn number<const N: usize>(columns: [&Column; N], rows: usize) -> (Vec<u32>, Vec<
     let mut firsts = Vec::new();
     let all = columns.iter().try_fold(1_usize, |all, column| all.checked_mul(column.codes()));
     let Some(all) = all.filter(|all| *all <= TABLE) else {
-        let mut known: QuickMap<[i64; N], u32> = QuickMap::default();
+        let mut known: FxHashMap<[i64; N], u32> = FxHashMap::default();
         let numbers = (0..rows).map(|row| {
             *known.entry(columns.map(|column| column.at(row))).or_insert_with(|| {
                 firsts.push(row);
@@ -318,7 +317,7 @@ fn number<const N: usize>(columns: [&Column; N], rows: usize) -> (Vec<u32>, Vec<
 #[derive(Debug)]
 pub(crate) struct Known {
     event_types: HashMap<(Kind, String, String), u32>,
-    lanes: QuickMap<(i64, u32), u32>,
+    lanes: FxHashMap<(i64, u32), u32>,
     measures: Vec<Measure>,
     drops_zeros: bool,
 }

@@ -1,6 +1,7 @@
 //! Lanes and kinds of events get their numbers in the order in which they are met, and events become rows.
 
-use feedline_trace::{Event, Kind, QuickMap, Tables};
+use feedline_trace::{Event, Kind, Tables};
+use rustc_hash::FxHashMap;
 
 use crate::errno::UNKNOWN_ERROR;
 use crate::layer::{EventType, Measure, StackLayer};
@@ -26,9 +27,9 @@ pub(crate) struct Numbering {
     pub(crate) summaries: [u64; 2],
     /// From the first to the last event, metadata and counters not among them.
     pub(crate) extent: TimeSpan,
-    by_lane: QuickMap<(u32, u32), u32>,
+    by_lane: FxHashMap<(u32, u32), u32>,
     last_lane: Option<((u32, u32), u32)>,
-    by_what: QuickMap<(u32, u32, u32), u32>,
+    by_what: FxHashMap<(u32, u32, u32), u32>,
 }
 
 /// From a first to a last moment; empty at first.

@@ -39,7 +39,14 @@ pub(crate) struct Signer {
     pub(crate) payer: bool,
     /// Bodies are left out of the signature.
     pub(crate) plain_bodies: bool,
-    kept: Mutex<Option<Arc<DayKey>>>,
+    kept: Mutex<Option<Kept>>,
+}
+
+/// What stays the same for many requests.
+struct Kept {
+    key: Arc<DayKey>,
+    unix_s: u64,
+    time: Arc<str>,
 }
 
 /// A key that follows from a secret, a day, a region and a service.
@@ -71,8 +78,7 @@ impl Signer {
         credential: Arc<AwsCredential>,
         unix_s: u64,
     ) -> Result<(), http::header::InvalidHeaderValue> {
-        let key = self.day_key(credential, unix_s / SECONDS_A_DAY);
-        let time = timestamp(unix_s);
+        let (key, time) = self.key_at(credential, unix_s);
         let digest = match self.plain_bodies {
             true => HeaderValue::from_static("UNSIGNED-PAYLOAD"),
             false => body_digest(request.body()),
@@ -86,14 +92,14 @@ impl Signer {
         if self.payer {
             headers.insert(PAYER, HeaderValue::from_static("requester"));
         }
-        headers.insert(DATE, HeaderValue::from_bytes(&time)?);
+        headers.insert(DATE, HeaderValue::from_str(&time)?);
         headers.insert(DIGEST, digest.clone());
         let names = signed_names(headers);
         let canonical = canonical(request, &names, digest.as_bytes());
 
         let mut text = Vec::with_capacity(256);
-        for line in [ALGORITHM.as_bytes(), &time, key.scope.as_bytes()] {
-            text.extend_from_slice(line);
+        for line in [ALGORITHM, &*time, &key.scope] {
+            text.extend_from_slice(line.as_bytes());
             text.push(b'\n');
         }
         push_hex(&mut text, digest::digest(&digest::SHA256, &canonical).as_ref());
@@ -112,24 +118,36 @@ impl Signer {
         Ok(())
     }
 
-    fn day_key(&self, credential: Arc<AwsCredential>, day: u64) -> Arc<DayKey> {
+    /// The key of the day, and the time in the words of the protocol.
+    fn key_at(&self, credential: Arc<AwsCredential>, unix_s: u64) -> (Arc<DayKey>, Arc<str>) {
+        let day = unix_s / SECONDS_A_DAY;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = &*kept
-            && kept.day == day
-            && (Arc::ptr_eq(&kept.credential, &credential) || kept.credential == credential)
-        {
-            return Arc::clone(kept);
-        }
-        let date = timestamp(day * SECONDS_A_DAY);
-        let date = String::from_utf8_lossy(&date[..8]);
+        let known = kept.take().filter(|Kept { key, .. }| {
+            key.day == day
+                && (Arc::ptr_eq(&key.credential, &credential) || key.credential == credential)
+        });
+        let now = match known {
+            Some(known) if known.unix_s == unix_s => known,
+            known => {
+                let time: Arc<str> = timestamp(unix_s).into();
+                let key = known.map(|known| known.key);
+                let key =
+                    key.unwrap_or_else(|| Arc::new(self.day_key(credential, day, &time[..8])));
+                Kept { key, unix_s, time }
+            }
+        };
+        let answer = (Arc::clone(&now.key), Arc::clone(&now.time));
+        *kept = Some(now);
+        answer
+    }
+
+    fn day_key(&self, credential: Arc<AwsCredential>, day: u64, date: &str) -> DayKey {
         let mut key = hmac_key(format!("AWS4{}", credential.secret_key).as_bytes());
-        for part in [&*date, &self.region, "s3", "aws4_request"] {
+        for part in [date, &self.region, "s3", "aws4_request"] {
             key = hmac_key(hmac::sign(&key, part.as_bytes()).as_ref());
         }
         let scope = format!("{date}/{}/s3/aws4_request", self.region);
-        let made = Arc::new(DayKey { credential, day, scope, key });
-        *kept = Some(Arc::clone(&made));
-        made
+        DayKey { credential, day, scope, key }
     }
 }
 
@@ -246,32 +264,9 @@ fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// A time as `20130524T000000Z`.
-fn timestamp(unix_s: u64) -> [u8; 16] {
-    let (days, second) = (unix_s / SECONDS_A_DAY, unix_s % SECONDS_A_DAY);
-    // Years that begin with March have their leap day at the end: 400 of them are always 146097 days,
-    // and five months in a row always 153. 719468 days lie between March of year 0 and 1970.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    let mut out = *b"00000000T000000Z";
-    let mut put = |at: usize, digits: usize, mut value: u64| {
-        for place in out[at..at + digits].iter_mut().rev() {
-            *place = b'0' + (value % 10) as u8;
-            value /= 10;
-        }
-    };
-    put(0, 4, year);
-    put(4, 2, month);
-    put(6, 2, day);
-    put(9, 2, second / 3600);
-    put(11, 2, second / 60 % 60);
-    put(13, 2, second % 60);
-    out
+fn timestamp(unix_s: u64) -> String {
+    let time = i64::try_from(unix_s).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
+    time.unwrap_or_default().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
 #[cfg(test)]
@@ -309,7 +304,7 @@ mod tests {
             (1_735_689_599, "20241231T235959Z"),
             (4_107_542_400, "21000301T000000Z"),
         ] {
-            assert_eq!(std::str::from_utf8(&timestamp(unix_s)), Ok(expected), "{unix_s}");
+            assert_eq!(timestamp(unix_s), expected, "{unix_s}");
         }
     }
 
@@ -360,7 +355,7 @@ mod tests {
             .with_request_payer(signer.payer);
         authorizer.try_authorize(&mut expected, Some(digest.as_ref())).unwrap();
         let date = expected.headers()[DATE].to_str().unwrap().to_owned();
-        let second = (0..60).map(|back| now() - back).find(|&at| timestamp(at) == *date.as_bytes());
+        let second = (0..60).map(|back| now() - back).find(|&at| timestamp(at) == date);
         asked.headers_mut().insert(HOST, HeaderValue::from_str(&host).unwrap());
         signer.sign_at(&mut asked, Arc::new(credential), second.unwrap()).unwrap();
         asked.headers_mut().remove(HOST);
@@ -407,11 +402,12 @@ mod tests {
     fn a_key_is_kept_for_its_day_and_its_credential() {
         let signer = signer(None);
         let (one, other) = (Arc::new(credential(None)), Arc::new(credential(Some("t"))));
-        let first = signer.day_key(Arc::clone(&one), 15_849);
+        let key_on = |day: u64, credential| signer.key_at(credential, day * SECONDS_A_DAY).0;
+        let first = key_on(15_849, Arc::clone(&one));
         assert_eq!(first.scope, "20130524/us-east-1/s3/aws4_request");
-        assert!(Arc::ptr_eq(&first, &signer.day_key(Arc::new(credential(None)), 15_849)));
-        assert_eq!(signer.day_key(one, 15_850).scope, "20130525/us-east-1/s3/aws4_request");
-        assert_eq!(signer.day_key(other, 15_850).credential.token.as_deref(), Some("t"));
+        assert!(Arc::ptr_eq(&first, &key_on(15_849, Arc::new(credential(None)))));
+        assert_eq!(key_on(15_850, one).scope, "20130525/us-east-1/s3/aws4_request");
+        assert_eq!(key_on(15_850, other).credential.token.as_deref(), Some("t"));
     }
 
     #[test]

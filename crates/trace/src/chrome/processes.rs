@@ -3,8 +3,9 @@
 //! In a file a process is what has its number. Processes of different files are different, unless both files
 //! say that they are the same: of one rank, or of one machine and begun at the same moment.
 
+use rustc_hash::FxHashMap;
+
 use crate::process::Process;
-use crate::quick::QuickMap;
 use crate::tables::Tables;
 
 /// The machine of a process of which nothing is known.
@@ -16,14 +17,14 @@ const NAMED_THREADS: u32 = 1 << 31;
 #[derive(Default)]
 pub(crate) struct Processes {
     /// Those of the file that is read, by what it calls them.
-    here: QuickMap<String, u32>,
+    here: FxHashMap<String, u32>,
     /// Rows that the file added.
     added: Vec<u32>,
     /// The rank that the file is about.
     rank: Option<u32>,
-    by_rank: QuickMap<(u32, String), u32>,
-    by_host: QuickMap<(String, u32, i64), u32>,
-    threads: QuickMap<(u32, String), u32>,
+    by_rank: FxHashMap<(u32, String), u32>,
+    by_host: FxHashMap<(String, u32, i64), u32>,
+    threads: FxHashMap<(u32, String), u32>,
     /// Rows of the file, and what it calls their parents.
     parents: Vec<(u32, String)>,
     /// The last row and what the file calls it, as long as nothing else knows it.

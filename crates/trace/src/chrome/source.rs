@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 use crate::chrome::PROCESS;
@@ -15,7 +16,6 @@ use crate::flow::Source;
 use crate::intake::{Damage, Intake};
 use crate::layout::{kind_named, usual_kind};
 use crate::process::{End, Process};
-use crate::quick::QuickMap;
 use crate::tables::Tables;
 
 /// Events of a batch.
@@ -35,9 +35,9 @@ pub struct ChromeSource {
     record: u64,
     processes: Processes,
     /// What has begun and not ended, by thread.
-    begun: QuickMap<(u32, u32), Vec<Begun>>,
+    begun: FxHashMap<(u32, u32), Vec<Begun>>,
     /// The same for events that do not belong to a thread, by category and identity.
-    begun_apart: QuickMap<(u32, String), Vec<Begun>>,
+    begun_apart: FxHashMap<(u32, String), Vec<Begun>>,
     last_ns: i64,
     intake: Intake,
 }
@@ -80,8 +80,8 @@ impl ChromeSource {
             is_begun: false,
             record: 0,
             processes: Processes::default(),
-            begun: QuickMap::default(),
-            begun_apart: QuickMap::default(),
+            begun: FxHashMap::default(),
+            begun_apart: FxHashMap::default(),
             last_ns: 0,
             intake: Intake { files, ..Intake::default() },
         };

@@ -14,7 +14,7 @@ use crate::dftracer::swift::Recent;
 use crate::event::{Event, Kind};
 use crate::json;
 use crate::layout::{Field, Layout, facts_of, kind_named, usual_kind};
-use crate::quick::Words;
+use crate::words::Words;
 
 /// How a record names its host or its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

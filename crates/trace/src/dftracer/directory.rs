@@ -3,9 +3,10 @@
 //! Collected before the first event is handed out, since a path may stand behind the events that use
 //! it or, for children of a fork, in the file of another process.
 
+use rustc_hash::FxHashMap;
+
 use crate::dftracer::chunk::{Chunk, Item, Metadata, Named};
 use crate::dftracer::hash::Hash;
-use crate::quick::QuickMap;
 
 /// What a hash is for; small numbers are counted apart for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,14 +32,14 @@ pub(crate) struct Label {
 
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
-    global: QuickMap<Hash, Box<str>>,
-    local: QuickMap<(Place, Use, u64), Box<str>>,
-    hosts: QuickMap<Place, Box<str>>,
-    units: QuickMap<Place, u64>,
+    global: FxHashMap<Hash, Box<str>>,
+    local: FxHashMap<(Place, Use, u64), Box<str>>,
+    hosts: FxHashMap<Place, Box<str>>,
+    units: FxHashMap<Place, u64>,
     /// Units of files, for the processes in them that name none.
-    file_units: QuickMap<u32, u64>,
+    file_units: FxHashMap<u32, u64>,
     named: Vec<(Place, Named, Label)>,
-    labels: QuickMap<(String, u32), Label>,
+    labels: FxHashMap<(String, u32), Label>,
 }
 
 impl Directory {

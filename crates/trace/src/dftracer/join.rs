@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashMap;
+
 use crate::dftracer::chunk::{Chunk, Item, Metadata, Named, RawEvent};
 use crate::dftracer::directory::{Directory, Place, Use};
 use crate::dftracer::hash::Hash;
@@ -14,7 +16,6 @@ use crate::event::{Batch, Event, Kind};
 use crate::file_slice::FileSlice;
 use crate::intake::{Damage, Intake};
 use crate::process::Process;
-use crate::quick::QuickMap;
 use crate::tables::Tables;
 
 /// Wall clocks in microseconds do not get here for three thousand years; those in nanoseconds did.
@@ -46,9 +47,9 @@ pub struct Joiner {
     is_damaged: bool,
     processes: Processes,
     /// Units of processes of this file.
-    units: QuickMap<u32, u64>,
+    units: FxHashMap<u32, u64>,
     /// Rows of files by hash; small numbers mean something within a file and process only.
-    files: QuickMap<(Option<Place>, Hash), FileRow>,
+    files: FxHashMap<(Option<Place>, Hash), FileRow>,
     /// Metadata that waits for a time.
     waiting: Vec<Metadata>,
     last_ns: i64,
@@ -72,7 +73,7 @@ struct Assumed {
     units: Vec<(Place, u64, u64)>,
     hosts: Vec<(Place, Named, Box<str>)>,
     /// Strings that nobody knew.
-    texts: QuickMap<(Place, Hash), ()>,
+    texts: FxHashMap<(Place, Hash), ()>,
     /// What the library's first event says about a process by hashes.
     borders: Vec<(u32, &'static str, Place, Hash)>,
 }
@@ -81,9 +82,9 @@ struct Assumed {
 #[derive(Default)]
 struct Processes {
     /// By host and number.
-    latest: QuickMap<(Box<str>, u32), u32>,
+    latest: FxHashMap<(Box<str>, u32), u32>,
     /// By what a file's records say, which is cheaper to look up.
-    in_file: QuickMap<(Named, u32), u32>,
+    in_file: FxHashMap<(Named, u32), u32>,
     /// The last one that was looked up.
     last: Option<((Named, u32), u32)>,
     started: Vec<bool>,
@@ -112,8 +113,8 @@ impl Joiner {
             is_torn: false,
             is_damaged: false,
             processes: Processes::default(),
-            units: QuickMap::default(),
-            files: QuickMap::default(),
+            units: FxHashMap::default(),
+            files: FxHashMap::default(),
             waiting: Vec::new(),
             last_ns: 0,
             assumed: Assumed::default(),

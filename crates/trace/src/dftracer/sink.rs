@@ -6,10 +6,11 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::hash::BuildHasherDefault;
 use std::path::{Path, PathBuf};
 
-use crate::civil::asctime;
+use jiff::Timestamp;
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use crate::dftracer::chunk::ELEMENT;
 use crate::dftracer::hash::hash_of;
 use crate::dftracer::join::UNNAMED;
@@ -19,7 +20,6 @@ use crate::flow::{Output, Sink};
 use crate::json;
 use crate::layout::{LIBC_LAYER, Layout, facts_of, usual_kind};
 use crate::process::{End, Process};
-use crate::quick::{Quick, QuickMap};
 use crate::tables::Tables;
 use crate::unfinished::{Packing, Unfinished};
 
@@ -67,13 +67,13 @@ pub struct DftracerSink {
     packing: Packing,
     dialect: Dialect,
     unit: TimeUnit,
-    streams: QuickMap<u32, Stream>,
+    streams: FxHashMap<u32, Stream>,
     names: HashSet<String>,
     waiting_bytes: usize,
     pending: Option<Counter>,
     line: Vec<u8>,
     /// Hashes of files by their rows: a digest an event would be most of the work.
-    hashes: QuickMap<u32, [u8; 16]>,
+    hashes: FxHashMap<u32, [u8; 16]>,
 }
 
 /// The file of a process.
@@ -85,7 +85,7 @@ struct Stream {
     pid: u32,
     last_id: u64,
     events: u64,
-    named_files: HashSet<u32, BuildHasherDefault<Quick>>,
+    named_files: FxHashSet<u32>,
     last_ns: i64,
     has_end: bool,
 }
@@ -110,12 +110,12 @@ impl DftracerSink {
             packing: Packing::of(path),
             dialect,
             unit,
-            streams: QuickMap::default(),
+            streams: FxHashMap::default(),
             names: HashSet::new(),
             waiting_bytes: 0,
             pending: None,
             line: Vec::new(),
-            hashes: QuickMap::default(),
+            hashes: FxHashMap::default(),
         }
     }
 
@@ -166,7 +166,7 @@ impl DftracerSink {
             pid: process.pid,
             last_id: 0,
             events: 0,
-            named_files: HashSet::default(),
+            named_files: FxHashSet::default(),
             last_ns: 0,
             has_end: false,
         };
@@ -227,7 +227,9 @@ impl DftracerSink {
         }
         if !known.contains("\"date\"") {
             comma_key(&mut args, "date");
-            json::text(&mut args, &asctime(start_ns));
+            // In UTC, as C's `asctime` writes it: `Fri Jan 15 08:00:00 2027`.
+            let date = Timestamp::from_nanosecond(start_ns.into()).unwrap_or_default();
+            json::text(&mut args, &date.strftime("%a %b %e %H:%M:%S %Y").to_string());
         }
         if let Some(parent) = process.parent_pid {
             comma_key(&mut args, "ppid");

@@ -1,10 +1,10 @@
 //! Who did what how often in a row group, kept at the end of its file: a reader that must know it before the
 //! first event need not go through all of them twice.
 
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Kind;
-use crate::quick::QuickMap;
 
 /// The key under which a file of events has the surveys of its row groups: eight digits of a checksum, then
 /// JSON.
@@ -50,7 +50,7 @@ impl Survey {
         let mut by_place = vec![0_u32; combinations];
         // By lane, then by kind of event.
         let mut counts: Vec<Vec<u64>> = Vec::new();
-        let mut lanes: QuickMap<(i64, i64), usize> = QuickMap::default();
+        let mut lanes: FxHashMap<(i64, i64), usize> = FxHashMap::default();
         let (mut last, mut lane) = (None, 0);
         for row in 0..columns.processes.len() {
             let key = (columns.processes[row], columns.threads[row]);

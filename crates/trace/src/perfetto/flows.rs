@@ -1,10 +1,12 @@
 //! Arrows between slices that belong together: what a step is made of, and requests with their answers.
 
+use std::hash::Hasher as _;
+
+use rustc_hash::{FxHashMap, FxHasher};
+
 use crate::event::{Event, Kind};
 use crate::perfetto::slices::Slices;
 use crate::perfetto::survey::{Survey, ThreadKey, rank_in};
-use crate::quick::{Quick, QuickMap};
-use std::hash::Hasher as _;
 
 /// A request of io_uring, or its completion.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +50,7 @@ impl Flows {
     /// Pairs requests and ends flows. A flow of one is none.
     pub(crate) fn settle(&mut self, slices: &mut Slices) {
         self.pair(slices);
-        let mut chains: QuickMap<u64, (u64, usize)> = QuickMap::default();
+        let mut chains: FxHashMap<u64, (u64, usize)> = FxHashMap::default();
         for (number, slice) in slices.kept.iter().enumerate().filter(|(_, slice)| slice.flow != 0) {
             let chain = chains.entry(slice.flow).or_insert((0, number));
             chain.0 += 1;
@@ -67,7 +69,7 @@ impl Flows {
     fn pair(&mut self, slices: &mut Slices) {
         let mut requests = std::mem::take(&mut self.requests);
         requests.sort_by_key(|request| (request.start_ns, request.is_completed));
-        let mut submitted: QuickMap<(u32, u64), usize> = QuickMap::default();
+        let mut submitted: FxHashMap<(u32, u64), usize> = FxHashMap::default();
         for (number, request) in requests.iter().enumerate() {
             let key = (request.process, request.user_data.cast_unsigned());
             if !request.is_completed {
@@ -91,7 +93,7 @@ fn step_flow(survey: &Survey, thread: ThreadKey, epoch: i64, step: i64) -> u64 {
 }
 
 fn mixed(words: &[u64]) -> u64 {
-    let mut hash = Quick::default();
+    let mut hash = FxHasher::default();
     words.iter().for_each(|word| hash.write_u64(*word));
     // 0 is no flow.
     hash.finish().max(1)

@@ -3,7 +3,9 @@
 //! Field numbers are those of Perfetto's `.proto` files. All packets are of one sequence, whose names
 //! are numbered when they come first.
 
-use crate::quick::Words;
+use feedline_parquet_pages::encode::varint;
+
+use crate::words::Words;
 
 pub(crate) const BEGIN: u64 = 1;
 pub(crate) const END: u64 = 2;
@@ -15,14 +17,6 @@ const SEQUENCE: u64 = 1;
 /// The first packet clears what is known, and all need what was said before.
 const FIRST_FLAGS: u64 = 3;
 const OTHER_FLAGS: u64 = 2;
-
-pub(crate) fn varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number.to_le_bytes()[0] | 0x80);
-        number >>= 7;
-    }
-    out.push(number.to_le_bytes()[0]);
-}
 
 pub(crate) fn number(out: &mut Vec<u8>, field: u64, value: u64) {
     varint(out, field << 3);

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use rustc_hash::FxHashMap;
+
 use crate::error::TraceError;
 use crate::event::{Batch, Event, Kind};
 use crate::flow::{self, Output, Sink};
@@ -11,7 +13,6 @@ use crate::perfetto::lanes::{Act, Stay, lay_out};
 use crate::perfetto::proto::{self, BEGIN, INSTANT, Packets};
 use crate::perfetto::slices::{Runs, Slices};
 use crate::perfetto::survey::{Survey, ThreadKey};
-use crate::quick::QuickMap;
 use crate::tables::Tables;
 use crate::unfinished::UnfinishedStream;
 
@@ -27,7 +28,7 @@ pub(super) struct PerfettoSink {
     flows: Flows,
     runs: Option<Runs>,
     bins: Bins,
-    traffic: QuickMap<u32, Traffic>,
+    traffic: FxHashMap<u32, Traffic>,
     tracks: Tracks,
     merged: u64,
     is_complete: bool,
@@ -37,10 +38,10 @@ pub(super) struct PerfettoSink {
 #[derive(Debug, Default)]
 struct Tracks {
     last: u64,
-    hosts: QuickMap<String, u64>,
-    processes: QuickMap<u32, (u64, u32)>,
-    threads: QuickMap<ThreadKey, u64>,
-    counters: QuickMap<(u32, u32), u64>,
+    hosts: FxHashMap<String, u64>,
+    processes: FxHashMap<u32, (u64, u32)>,
+    threads: FxHashMap<ThreadKey, u64>,
+    counters: FxHashMap<(u32, u32), u64>,
 }
 
 impl PerfettoSink {
@@ -67,7 +68,7 @@ impl PerfettoSink {
             slices: Slices::default(),
             flows: Flows::default(),
             runs: None,
-            traffic: QuickMap::default(),
+            traffic: FxHashMap::default(),
             tracks: Tracks::default(),
             merged: 0,
             is_complete: false,
@@ -377,7 +378,7 @@ impl Tracks {
 /// Numbers of processes and threads that are unique over all hosts: Perfetto takes those with the same
 /// number for the same.
 struct Pids {
-    taken: QuickMap<u32, u32>,
+    taken: FxHashMap<u32, u32>,
     next: u32,
 }
 
@@ -386,7 +387,7 @@ const MADE_UP: u32 = 10_000_000;
 
 impl Pids {
     fn new(survey: &Survey) -> Self {
-        let mut taken = QuickMap::default();
+        let mut taken = FxHashMap::default();
         for (row, process) in survey.processes.iter().enumerate() {
             taken.entry(process.pid).or_insert(u32::try_from(row).unwrap_or(u32::MAX));
         }

@@ -1,9 +1,10 @@
 //! The slices of a trace that are written, and the runs of those that are not.
 
+use rustc_hash::FxHashMap;
+
 use crate::event::{Event, Kind};
 use crate::perfetto::proto::{Interned, Table, annotate_int, annotate_json, annotate_text};
 use crate::perfetto::survey::ThreadKey;
-use crate::quick::QuickMap;
 use crate::tables::Tables;
 
 /// A slice, small enough for two million of them.
@@ -137,13 +138,13 @@ struct Run {
 pub(crate) struct Runs {
     longest_run_ns: u64,
     /// Begins and ends of kept slices, in order, by thread.
-    borders: QuickMap<ThreadKey, Vec<i64>>,
-    open: QuickMap<ThreadKey, Run>,
+    borders: FxHashMap<ThreadKey, Vec<i64>>,
+    open: FxHashMap<ThreadKey, Run>,
 }
 
 impl Runs {
     pub(crate) fn new(slices: &Slices, longest_run_ns: u64) -> Self {
-        let mut borders: QuickMap<ThreadKey, Vec<i64>> = QuickMap::default();
+        let mut borders: FxHashMap<ThreadKey, Vec<i64>> = FxHashMap::default();
         for slice in &slices.kept {
             borders.entry(slice.thread).or_default().extend([slice.start_ns, slice.end_ns]);
         }
@@ -151,7 +152,7 @@ impl Runs {
             borders.sort_unstable();
             borders.dedup();
         }
-        Self { longest_run_ns, borders, open: QuickMap::default() }
+        Self { longest_run_ns, borders, open: FxHashMap::default() }
     }
 
     pub(crate) fn add(

@@ -1,11 +1,12 @@
 //! The first look at a trace: when it begins, who is in it, how long calls take.
 
+use rustc_hash::FxHashMap;
+
 use crate::error::TraceError;
 use crate::event::{Batch, Event, Kind};
 use crate::flow::{Output, Sink};
 use crate::perfetto::view::View;
 use crate::process::Process;
-use crate::quick::QuickMap;
 use crate::tables::Tables;
 
 /// Steps of the histogram within a factor of two.
@@ -29,7 +30,7 @@ pub(super) struct Survey {
     pub(crate) view: View,
     pub(crate) origin_ns: i64,
     pub(crate) end_ns: i64,
-    pub(crate) threads: QuickMap<ThreadKey, Thread>,
+    pub(crate) threads: FxHashMap<ThreadKey, Thread>,
     pub(crate) processes: Vec<Process>,
     /// Slices that are in view, by duration.
     histogram: Vec<u64>,
