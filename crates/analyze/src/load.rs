@@ -9,7 +9,6 @@ mod cache;
 mod chrome;
 mod dftracer;
 mod folder;
-mod glob;
 mod inputs;
 mod merge;
 mod numbering;

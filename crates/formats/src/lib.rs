@@ -32,7 +32,7 @@ mod parquet;
 mod png;
 pub mod safetensors;
 mod synthetic;
-mod tar;
+pub mod tar;
 mod tfrecord;
 mod webdataset;
 mod zip;

@@ -2,13 +2,13 @@
 //! them.
 //!
 //! A member is a block of 512 bytes that names it and its data, padded to whole blocks. Names and
-//! sizes that do not fit that block stand in a member of their own before it (pax, GNU).
+//! sizes that do not fit that block are in a member of their own before it (pax, GNU).
 
 use crate::DecodeError;
 use crate::window::Window;
 
 /// Everything in an archive begins at a multiple of this.
-pub(crate) const BLOCK_BYTES: u64 = 512;
+pub const BLOCK_BYTES: u64 = 512;
 /// An archive is padded to a multiple of this, as `tar` and Python do.
 pub(crate) const RECORD_BYTES: u64 = 10240;
 /// The largest size that eleven octal digits hold.
@@ -39,9 +39,9 @@ pub(crate) fn header(name: &str, size: u64) -> [u8; BLOCK_BYTES as usize] {
     block
 }
 
-/// Bytes of padding behind data of that size.
-pub(crate) fn padding(size: u64) -> u64 {
-    size.next_multiple_of(BLOCK_BYTES) - size
+/// Bytes of padding after data of that size.
+pub fn padding(size: u64) -> u64 {
+    size.wrapping_neg() % BLOCK_BYTES
 }
 
 /// A member of an archive.
@@ -75,41 +75,112 @@ pub(crate) fn member(
     reach: u64,
 ) -> Result<Option<Member>, DecodeError> {
     let mut at = offset;
-    let mut extension = Extension::default();
+    let mut headers = Headers::default();
     loop {
         let block = window.at_least(at, BLOCK_BYTES, at.saturating_add(reach.max(BLOCK_BYTES)))?;
         let block = block.first_chunk().expect("a window gives what was asked for");
-        if block.iter().all(|&byte| byte == 0) {
-            return Ok(None);
-        }
-        let plain = Plain::parse(block, at)?;
         let data_offset = at + BLOCK_BYTES;
-        let size = match plain.kind {
-            b'x' | b'g' | b'L' | b'K' => plain.size,
-            _ => extension.size.unwrap_or(plain.size),
-        };
-        // Links, devices and folders have no data, whatever their size says.
-        let size = if matches!(plain.kind, b'1'..=b'6') { 0 } else { size };
+        let next = headers.read(block, at)?;
+        let size = next.size();
         window.check_end(data_offset.saturating_add(size))?;
-        let data = Data { offset: data_offset, size };
-        match plain.kind {
-            b'L' => {
-                let name = data.load(window)?;
-                let len = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
-                extension.name = Some(name[..len].to_vec());
+        match next {
+            Next::End => return Ok(None),
+            Next::Extension { kind, size } => {
+                let data = Data { offset: data_offset, size }.load(window)?;
+                headers.extend(kind, data, data_offset)?;
             }
-            b'x' => extension.read_pax(data.load(window)?, data_offset)?,
-            // Long names of link targets; defaults for all members, which never name a file.
-            b'K' | b'g' => {}
-            b'S' => return Err(feature("sparse file", at)),
-            kind => {
-                let name = extension.name.unwrap_or(plain.name);
-                // Very old archives mark folders by their name alone.
-                let regular = matches!(kind, b'0' | b'7' | 0) && name.last() != Some(&b'/');
+            Next::Ignored { .. } => {}
+            Next::Member { name, size, regular } => {
                 return Ok(Some(Member { offset, name, data_offset, size, regular }));
             }
         }
         at = data_offset + size + padding(size);
+    }
+}
+
+/// The headers before the data of one member, block by block, wherever they come from.
+#[derive(Default)]
+pub struct Headers {
+    extension: Extension,
+}
+
+/// What a header block means. Its data follows, padded to whole blocks.
+#[derive(Debug)]
+pub enum Next {
+    /// The archive has ended.
+    End,
+    /// The data changes the next header: it has to be read and given to [`Headers::extend`].
+    Extension {
+        /// The type of the header.
+        kind: u8,
+        /// Bytes of data.
+        size: u64,
+    },
+    /// The data changes nothing that matters here.
+    Ignored {
+        /// Bytes of data.
+        size: u64,
+    },
+    /// All headers of the member were read.
+    Member {
+        /// Its path, as its writer has written it.
+        name: Vec<u8>,
+        /// Bytes of data.
+        size: u64,
+        /// Whether it is a file and not a folder, link or device.
+        regular: bool,
+    },
+}
+
+impl Next {
+    /// Bytes of data after the header, without padding.
+    pub fn size(&self) -> u64 {
+        match *self {
+            Next::End => 0,
+            Next::Extension { size, .. } | Next::Ignored { size } | Next::Member { size, .. } => {
+                size
+            }
+        }
+    }
+}
+
+impl Headers {
+    /// Reads a header block, which is at `offset` of the archive.
+    pub fn read(
+        &mut self,
+        block: &[u8; BLOCK_BYTES as usize],
+        offset: u64,
+    ) -> Result<Next, DecodeError> {
+        if block.iter().all(|&byte| byte == 0) {
+            return Ok(Next::End);
+        }
+        let Plain { kind, size, name } = Plain::parse(block, offset)?;
+        match kind {
+            b'x' | b'L' => Ok(Next::Extension { kind, size }),
+            // Long names of link targets; defaults for all members, which never name a file.
+            b'K' | b'g' => Ok(Next::Ignored { size }),
+            b'S' => Err(feature("sparse file", offset)),
+            _ => {
+                let Extension { name: long_name, size: large_size } =
+                    std::mem::take(&mut self.extension);
+                let name = long_name.unwrap_or(name);
+                // Very old archives mark folders by their name alone.
+                let regular = matches!(kind, b'0' | b'7' | 0) && name.last() != Some(&b'/');
+                // Links, devices and folders have no data, whatever their size says.
+                let has_data = !matches!(kind, b'1'..=b'6');
+                let size = if has_data { large_size.unwrap_or(size) } else { 0 };
+                Ok(Next::Member { name, size, regular })
+            }
+        }
+    }
+
+    /// Takes the data of a header that extends the next one. It is at `offset` of the archive.
+    pub fn extend(&mut self, kind: u8, data: &[u8], offset: u64) -> Result<(), DecodeError> {
+        if kind == b'L' {
+            self.extension.name = Some(text(data).to_vec());
+            return Ok(());
+        }
+        self.extension.read_pax(data, offset)
     }
 }
 

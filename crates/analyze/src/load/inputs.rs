@@ -8,9 +8,9 @@ use feedline_trace::chrome::ChromeSource;
 use feedline_trace::{
     Access, FORMATS, FileSlice, Files, Found, TraceError, TraceFormat, recognize,
 };
+use glob::{MatchOptions, glob_with};
 
 use super::AnalyzeError;
-use super::glob;
 use super::tar::{self, Unpacked};
 
 /// Everything that is to be read.
@@ -59,21 +59,30 @@ impl Inputs {
     }
 }
 
-/// What was named, with files in the place of patterns.
+/// What was named, with files in the place of patterns, for users whose shell did not resolve them.
 fn expanded(named: &[PathBuf]) -> Result<Vec<PathBuf>, AnalyzeError> {
+    let options = MatchOptions { require_literal_separator: true, ..MatchOptions::new() };
     let mut paths = Vec::new();
     for path in named {
-        if !path.exists() && glob::is_pattern(path) {
-            let found = glob::expand(path);
-            if found.is_empty() {
-                return Err(AnalyzeError::NoMatch { pattern: path.clone() });
-            }
-            paths.extend(found);
-        } else {
+        let pattern = path.to_string_lossy();
+        if path.exists() || !pattern.contains(['*', '?', '[']) {
             paths.push(path.clone());
+            continue;
+        }
+        let before = paths.len();
+        // In the order of their names; what cannot be looked into holds nothing. A hidden file or folder is
+        // meant only where the pattern has a dot too; the crate's own option for that also hides `.*`.
+        let found = glob_with(&pattern, options).into_iter().flatten().flatten();
+        paths.extend(found.filter(|found| hidden_parts(found) <= hidden_parts(path)));
+        if paths.len() == before {
+            return Err(AnalyzeError::NoMatch { pattern: path.clone() });
         }
     }
     Ok(paths)
+}
+
+fn hidden_parts(path: &Path) -> usize {
+    path.components().filter(|part| part.as_os_str().as_encoded_bytes().starts_with(b".")).count()
 }
 
 struct Search<'a> {
@@ -276,4 +285,34 @@ fn is_named(format: &TraceFormat, path: &Path) -> bool {
 /// The format whose traces are folders.
 fn folder_format() -> Option<&'static TraceFormat> {
     FORMATS.iter().find(|format| format.files == Files::Folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_files_of_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for name in ["a/x.pfw", "a/y.json", "b/c/z.pfw", "b/.hidden.pfw", ".d/v.pfw", "w.pfw"] {
+            fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+            fs::write(root.join(name), "").unwrap();
+        }
+        let found = |pattern: &str| -> Vec<String> {
+            let found = expanded(&[root.join(pattern)]).unwrap_or_default();
+            found
+                .iter()
+                .map(|path| path.strip_prefix(root).unwrap().to_string_lossy().into_owned())
+                .collect()
+        };
+        assert_eq!(found("*.pfw"), ["w.pfw"]);
+        assert_eq!(found("*/*.pfw"), ["a/x.pfw"]);
+        assert_eq!(found("**/*.pfw"), ["a/x.pfw", "b/c/z.pfw", "w.pfw"]);
+        assert_eq!(found("?/[x-y].*"), ["a/x.pfw", "a/y.json"]);
+        assert_eq!(found("[!a]/c/z.pfw"), ["b/c/z.pfw"]);
+        assert_eq!(found("b/.*.pfw"), ["b/.hidden.pfw"]);
+        assert!(found("*.tar").is_empty());
+        assert!(found("t[").iter().all(|name| name == "t["), "an unclosed bracket is a name");
+    }
 }

@@ -1,16 +1,20 @@
-//! Archives of tar, as far as traces need them: files, long names, and sizes of any length.
+//! Traces in tar archives, compressed or not.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
+use std::io::{self, BufReader, Read};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use feedline_formats::DecodeError;
+use feedline_formats::tar::{BLOCK_BYTES, Headers, Next, padding};
 use flate2::read::MultiGzDecoder;
 
 /// How the names of folders begin in which archives are unpacked.
 pub(crate) const UNPACKED: &str = ".feedline-unpacked-";
 
-const BLOCK: usize = 512;
+const BLOCK: usize = BLOCK_BYTES as usize;
 /// Names and extended headers are shorter.
 const HEADER_LIMIT: u64 = 1 << 20;
 
@@ -121,15 +125,14 @@ fn walk(
     path: &Path,
     take: &mut dyn FnMut(Entry, &mut dyn Read) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut file = BufReader::with_capacity(1 << 18, File::open(path)?);
+    let file = BufReader::with_capacity(1 << 18, File::open(path)?);
     let mut archive = if is_compressed(path)? {
         Archive::Gzip(Box::new(MultiGzDecoder::new(file)))
     } else {
-        file.seek(SeekFrom::Start(0))?;
         Archive::Plain(file)
     };
     let mut at = 0_u64;
-    let mut said = Said::default();
+    let mut headers = Headers::default();
     let mut block = [0; BLOCK];
     loop {
         match archive.read_exact(&mut block) {
@@ -137,116 +140,43 @@ fn walk(
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && at > 0 => return Ok(()),
             read => read?,
         }
-        at += BLOCK as u64;
-        if block.iter().all(|byte| *byte == 0) {
-            return Ok(());
-        }
-        let header = Header::parse(&block).ok_or(io::ErrorKind::InvalidData)?;
-        let bytes = said.bytes.take().filter(|_| header.is_file()).unwrap_or(header.bytes);
-        let padded =
-            bytes.checked_next_multiple_of(BLOCK as u64).ok_or(io::ErrorKind::InvalidData)?;
-        if matches!(header.kind, b'x' | b'L') {
-            if bytes > HEADER_LIMIT {
+        let next = headers.read(&block, at).map_err(damaged)?;
+        at += BLOCK_BYTES;
+        let size = next.size();
+        let padded = size.checked_add(padding(size)).ok_or(io::ErrorKind::InvalidData)?;
+        let mut read = 0;
+        match next {
+            Next::End => return Ok(()),
+            Next::Extension { size, .. } if size > HEADER_LIMIT => {
                 return Err(io::ErrorKind::InvalidData.into());
             }
-            let mut text = Vec::new();
-            Read::take(&mut archive, padded).read_to_end(&mut text)?;
-            text.truncate(usize::try_from(bytes).unwrap_or(0));
-            said.learn(header.kind, &text);
-        } else {
-            let name = safe(said.name.take().as_ref().unwrap_or(&header.name));
-            let mut rest = 0;
-            if header.is_file() && !name.as_os_str().is_empty() {
-                let entry = Entry { name, start: at, bytes };
-                let mut part = Read::take(&mut archive, bytes);
-                take(entry, &mut part)?;
-                rest = bytes - part.limit();
+            Next::Extension { kind, size } => {
+                let mut data = Vec::new();
+                Read::take(&mut archive, size).read_to_end(&mut data)?;
+                read = data.len() as u64;
+                headers.extend(kind, &data, at).map_err(damaged)?;
             }
-            archive.skip(padded - rest)?;
-        }
-        at += padded;
-    }
-}
-
-/// What extended headers say about the next file.
-#[derive(Debug, Default)]
-struct Said {
-    name: Option<String>,
-    bytes: Option<u64>,
-}
-
-impl Said {
-    fn learn(&mut self, kind: u8, text: &[u8]) {
-        if kind == b'L' {
-            let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-            self.name = Some(String::from_utf8_lossy(&text[..end]).into_owned());
-            return;
-        }
-        let mut rest = text;
-        // A record is its length in digits, a blank, a key, an equals sign, a value and a line end.
-        while let Some(blank) = rest.iter().position(|byte| *byte == b' ') {
-            let length =
-                std::str::from_utf8(&rest[..blank]).ok().and_then(|text| text.parse().ok());
-            let Some(record) = length.and_then(|length: usize| rest.get(blank + 1..length)) else {
-                return;
-            };
-            rest = &rest[blank + 1 + record.len()..];
-            let record = String::from_utf8_lossy(record);
-            match record.trim_end_matches('\n').split_once('=') {
-                Some(("path", value)) => self.name = Some(value.to_owned()),
-                Some(("size", value)) => self.bytes = value.parse().ok(),
-                _ => {}
+            Next::Member { name, size, regular: true } => {
+                let name = safe(&name);
+                if !name.as_os_str().is_empty() {
+                    let mut data = Read::take(&mut archive, size);
+                    take(Entry { name, start: at, bytes: size }, &mut data)?;
+                    read = size - data.limit();
+                }
             }
+            Next::Ignored { .. } | Next::Member { .. } => {}
         }
+        archive.skip(padded - read)?;
+        at = at.checked_add(padded).ok_or(io::ErrorKind::InvalidData)?;
     }
 }
 
-struct Header {
-    name: String,
-    bytes: u64,
-    kind: u8,
+fn damaged(error: DecodeError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
-impl Header {
-    /// None if the block is no header.
-    fn parse(block: &[u8; BLOCK]) -> Option<Self> {
-        let unsigned = |at: usize| if (148..156).contains(&at) { b' ' } else { block[at] };
-        let sum: u64 = (0..BLOCK).map(|at| u64::from(unsigned(at))).sum();
-        if octal(&block[148..156])? != sum {
-            return None;
-        }
-        let text = |range: std::ops::Range<usize>| {
-            let bytes = &block[range];
-            let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-            String::from_utf8_lossy(&bytes[..end]).into_owned()
-        };
-        let mut name = text(0..100);
-        let prefix = text(345..500);
-        if block[257..263] == *b"ustar\0" && !prefix.is_empty() {
-            name = format!("{prefix}/{name}");
-        }
-        // A size that has no room in digits is written in bytes.
-        let bytes = if block[124] & 0x80 == 0 {
-            octal(&block[124..136])?
-        } else {
-            u64::from_be_bytes(block[128..136].try_into().ok()?)
-        };
-        Some(Self { name, bytes, kind: block[156] })
-    }
-
-    fn is_file(&self) -> bool {
-        matches!(self.kind, b'0' | 0 | b'7')
-    }
-}
-
-fn octal(bytes: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let digits = text.trim_matches(|letter| letter == ' ' || letter == '\0');
-    if digits.is_empty() { Some(0) } else { u64::from_str_radix(digits, 8).ok() }
-}
-
-/// A name that leads nowhere but down.
-fn safe(name: &str) -> PathBuf {
-    let parts = Path::new(name).components().filter(|part| matches!(part, Component::Normal(_)));
-    parts.collect()
+/// A path that leads nowhere but down.
+fn safe(name: &[u8]) -> PathBuf {
+    let parts = Path::new(OsStr::from_bytes(name)).components();
+    parts.filter(|part| matches!(part, Component::Normal(_))).collect()
 }

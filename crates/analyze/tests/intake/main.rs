@@ -4,6 +4,7 @@
 #[path = "../files/mod.rs"]
 mod files;
 
+mod archives;
 mod cache;
 mod chrome;
 mod segments;

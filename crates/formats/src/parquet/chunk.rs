@@ -58,7 +58,7 @@ impl<K: Keep> ChunkReader<'_, '_, K> {
                 PageKind::Dictionary { values, encoding } => {
                     if dictionary.is_some()
                         || !matches!(encoding, Encoding::Plain | Encoding::Dictionary)
-                     {
+                    {
                         return Err(wrong(page.offset, "one plain dictionary", "another"));
                     }
                     dictionary = Some(self.dictionary(&page, values)?);

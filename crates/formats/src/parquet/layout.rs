@@ -4,8 +4,8 @@
 //! page is ever held.
 
 use super::NAME;
-use feedline_parquet_pages::thrift::Writer;
 use crate::{EncodeError, FileSpec};
+use feedline_parquet_pages::thrift::Writer;
 
 /// What every file begins and ends with.
 pub(super) const MAGIC: &[u8; 4] = b"PAR1";
