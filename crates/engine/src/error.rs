@@ -4,7 +4,7 @@ use std::io;
 
 use feedline_bench::{BenchError, CalibrationError, Dialect, EmulationError};
 use feedline_ranks::TooFewRanks;
-use feedline_trace::TraceError;
+use feedline_tracer::TracerError;
 use feedline_workload::WorkloadError;
 
 /// Why a run did not take place, or did not finish. Every variant names the user's own object.
@@ -56,35 +56,9 @@ pub enum EngineError {
     /// A limit or a fault of the emulated storage is not in the form of one.
     #[error(transparent)]
     Emulation(#[from] EmulationError),
-    /// A trace needs a folder of its own.
-    #[error("--trace {folder}: the folder is not empty")]
-    TraceFolderTaken {
-        /// The folder.
-        folder: String,
-    },
-    /// The folder of a trace cannot be looked at or made.
-    #[error("--trace {folder}")]
-    TraceFolder {
-        /// The folder.
-        folder: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The recorder keeps paths in memory of a fixed size.
-    #[error("--trace {folder}: the path is too long")]
-    TracePathTooLong {
-        /// The folder.
-        folder: String,
-    },
-    /// The recorder found no room.
-    #[error("--trace {folder}: nothing can be recorded")]
-    NothingRecorded {
-        /// The folder.
-        folder: String,
-    },
-    /// Draining the recording failed.
-    #[error("the trace cannot be written")]
-    TraceNotWritten(#[source] TraceError),
+    /// The run cannot be recorded, or its trace cannot be written.
+    #[error("--trace")]
+    Trace(#[from] TracerError),
     /// More processes than ranks.
     #[error(transparent)]
     Team(TooFewRanks),
@@ -126,13 +100,7 @@ impl EngineError {
                                             file, or run with --set reader.interpreter=none"
                 .to_owned(),
             Self::Emulation(error) => error.hint(),
-            Self::TraceFolderTaken { .. } => {
-                "name a folder that is not there yet, or remove this one".to_owned()
-            }
-            Self::TracePathTooLong { .. } => "1000 bytes fit".to_owned(),
-            Self::NothingRecorded { .. } => {
-                "is there room in /dev/shm, and in the trace folder?".to_owned()
-            }
+            Self::Trace(error) => return error.hint(),
             Self::Team(error) => {
                 format!("--accelerators {} or more, or fewer processes", error.processes)
             }

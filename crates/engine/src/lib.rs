@@ -32,14 +32,12 @@ mod place;
 mod planned;
 mod quick;
 
-mod recording;
 mod run;
 
 pub use error::EngineError;
 pub use options::RunOptions;
 pub use place::connect;
 pub use planned::{PlannedRun, QuickData, quoted};
-pub use recording::{memory_folder, trace_folder};
 pub use run::{FinishedRun, RunOrder, RunOutput, VERSION, dismiss, hear, run};
 pub use selection::{WorkloadSelection, WorkloadSource, parse_overrides};
 pub use stored_calibration::{StoredCalibration, calibration_path};

@@ -1,6 +1,7 @@
 //! A run, from its plan to its result files, alone or in a job of several processes.
 
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -10,13 +11,13 @@ use feedline_bench::{
 };
 use feedline_dataset::Listing;
 use feedline_ranks::Link;
+use feedline_tracer::record_this_process;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 use crate::options::RunOptions;
 use crate::place;
 use crate::planned::PlannedRun;
-use crate::recording::recorded;
 use crate::selection::WorkloadSelection;
 
 /// The version of this build; all processes of a job must have the same.
@@ -142,8 +143,21 @@ fn send(link: &dyn Link, order: Option<&RunOrder>) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn ranks_of(team: &Team) -> std::ops::Range<u32> {
+fn ranks_of(team: &Team) -> Range<u32> {
     team.geometry().ranks_of(team.process())
+}
+
+/// Does some work and records it if there is a folder for the trace. `ranks` are those of this process.
+/// Also returns how many events were lost.
+fn recorded<T>(
+    folder: Option<&Path>,
+    ranks: Range<u32>,
+    work: impl FnOnce() -> Result<T, EngineError>,
+) -> Result<(T, u64), EngineError> {
+    let Some(folder) = folder else { return Ok((work()?, 0)) };
+    let rank = (ranks.len() == 1).then_some(ranks.start);
+    let (done, drained) = record_this_process(folder, rank, work)?;
+    Ok((done?, drained.dropped))
 }
 
 /// This process's part of a run.

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use feedline_bench::{BenchError, Dialect};
 use feedline_engine::EngineError;
+use feedline_tracer::TracerError;
 use feedline_workload::WorkloadError;
 
 use crate::job::Job;
@@ -40,10 +41,15 @@ impl std::error::Error for Hinted {}
 
 /// Prints an error once per job, before its processes are connected: only launcher rank 0 prints.
 pub(crate) fn report_once(error: &anyhow::Error, code: u8) -> ExitCode {
-    if launcher::started().is_none_or(|started| started.rank == 0) {
-        print(error, Dialect::Feedline);
-    }
+    print_once(error, Dialect::Feedline);
     ExitCode::from(code)
+}
+
+/// Prints an error that all processes a launcher started have in common: only the first one does.
+pub(crate) fn print_once(error: &anyhow::Error, dialect: Dialect) {
+    if launcher::started().is_none_or(|started| started.rank == 0) {
+        print(error, dialect);
+    }
 }
 
 /// Prints what is wrong with a command line, or the requested help, and returns the exit code.
@@ -94,8 +100,9 @@ fn hint(error: &anyhow::Error, dialect: Dialect) -> Option<String> {
     error.chain().find_map(|cause| {
         let engine = || cause.downcast_ref::<EngineError>().and_then(|error| error.hint(dialect));
         let bench = || cause.downcast_ref::<BenchError>().and_then(|error| error.hint(dialect));
+        let tracer = || cause.downcast_ref::<TracerError>().and_then(TracerError::hint);
         let workload = || cause.downcast_ref::<WorkloadError>().and_then(WorkloadError::hint);
         let own = || cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone());
-        engine().or_else(bench).or_else(workload).or_else(own)
+        engine().or_else(bench).or_else(tracer).or_else(workload).or_else(own)
     })
 }

@@ -26,11 +26,20 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// A job of this process only, whatever a launcher started with it.
+    pub(crate) fn alone() -> Self {
+        Self::new(
+            Arc::new(Alone),
+            #[cfg(feature = "mpi")]
+            None,
+        )
+    }
+
     /// Joins the processes that a launcher started with this one.
     #[cfg(feature = "mpi")]
     pub(crate) fn join() -> anyhow::Result<Self> {
         let Some(started) = launcher::started() else {
-            return Ok(Self::new(Arc::new(Alone), None));
+            return Ok(Self::alone());
         };
         let mpi = feedline_ranks::Mpi::join()?;
         let joined = mpi.nodes().len() as u32;
@@ -44,7 +53,7 @@ impl Job {
     #[cfg(not(feature = "mpi"))]
     pub(crate) fn join() -> anyhow::Result<Self> {
         match launcher::started() {
-            None => Ok(Self::new(Arc::new(Alone))),
+            None => Ok(Self::alone()),
             Some(started) => Err(started.refused()),
         }
     }
@@ -139,7 +148,7 @@ impl Job {
             let rank = self.link.aborted().map_or(self.first_rank.get(), |news| news.rank);
             // What process 0 finds wrong with the command line is not the fault of a rank.
             match self.processes() == 1 || (self.leads() && !self.told.get()) {
-                true => failure::print(error, dialect),
+                true => failure::print_once(error, dialect),
                 false => {
                     let place = format!("rank {rank} on {}", launcher::host_name());
                     failure::print_at(&place, error, dialect);

@@ -43,10 +43,9 @@ fn main() -> ExitCode {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name().and_then(OsStr::to_str).unwrap_or_default();
     // A traced program joins its own job; the launcher of its trace must not do so in its place.
-    if name != DLIO_NAME && std::env::args_os().nth(1).is_some_and(|word| word == "trace") {
-        return trace::launch();
-    }
-    let job = match Job::join() {
+    let is_trace =
+        name != DLIO_NAME && std::env::args_os().nth(1).is_some_and(|word| word == "trace");
+    let job = match if is_trace { Ok(Job::alone()) } else { Job::join() } {
         Ok(job) => job,
         Err(error) if name == DLIO_NAME => return failure::report_once(&error, dlio::ERROR),
         Err(error) => return failure::report_once(&error, failure::ERROR),
@@ -71,8 +70,7 @@ fn main() -> ExitCode {
             ),
             "start this command once, without the launcher",
         )),
-        // `trace::launch` above takes every command line that can lead here.
-        Command::Trace(args) => trace::main(&args),
+        Command::Trace(args) => trace::main(args),
         Command::Analyze(args) => analyze::main(&args),
         Command::Merge(args) => analyze::merge(&args),
         Command::Diff(args) => analyze::diff(&args),

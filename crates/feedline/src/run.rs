@@ -6,10 +6,11 @@ use std::sync::atomic::AtomicBool;
 
 use feedline_bench::{CachePolicy, Existing, Semantics, StorageEmulation};
 use feedline_engine::{
-    FinishedRun, PlannedRun, QuickData, RunOptions, RunOutput, StoredCalibration, quoted,
-    trace_folder,
+    EngineError, FinishedRun, PlannedRun, QuickData, RunOptions, RunOutput, StoredCalibration,
+    quoted,
 };
 use feedline_numbers::units;
+use feedline_tracer::empty_folder;
 
 use crate::args::{Cache, RunArgs};
 use crate::failure;
@@ -60,9 +61,14 @@ fn options(args: &RunArgs, job: &Job) -> anyhow::Result<RunOptions> {
         drop_before_load: args.cache != Some(Cache::Keep),
         storage: StorageEmulation::parse(args.store_limit.as_deref(), &args.store_fault)?,
         calibration: StoredCalibration::find(args.calibration.as_deref())?,
-        trace: args.trace.as_deref().map(trace_folder).transpose()?,
+        trace: trace_folder(args)?,
         ..RunOptions::new(args.accelerators.unwrap_or(job.processes()))?
     })
+}
+
+/// The folder that `--trace` names. It is absolute: other processes of the job may run elsewhere.
+fn trace_folder(args: &RunArgs) -> Result<Option<PathBuf>, EngineError> {
+    Ok(args.trace.as_deref().map(empty_folder).transpose()?)
 }
 
 /// Composes, checks and plans what the arguments ask for.

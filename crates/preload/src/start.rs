@@ -6,7 +6,7 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 
 use feedline_recorder::{
-    Config, Ending, MARK_BYTES, Text, build_mark, is_counter_trusted, recorder,
+    Config, Ending, MARK_BYTES, Text, build_mark, environment, is_counter_trusted, recorder,
 };
 
 use crate::filter::{self, Patterns};
@@ -36,14 +36,14 @@ extern "C" fn start(
     // What was looked for in vain must not be the program's error.
     // SAFETY: takes no arguments.
     unsafe { libc::dlerror() };
-    let environment = Environment { rows: environment };
-    let Some(config) = environment.config() else { return };
-    filter::set_files(environment.wanted(), environment.patterns(c"FEEDLINE_TRACE_EXCLUDE"));
+    let given = Environment { rows: environment };
+    let Some(config) = given.config() else { return };
+    filter::set_files(given.included(), given.patterns(environment::EXCLUDE));
     if !recorder().start(&config, Row { next: arguments }) {
         return;
     }
     names::look_at_folder();
-    filter::set_calls(environment.calls());
+    filter::set_calls(given.calls());
     // SAFETY: the function lives as long as the library, which is never unloaded.
     unsafe { on_exit(end, core::ptr::null_mut()) };
 }
@@ -82,66 +82,65 @@ struct Environment {
 }
 
 /// Variables that say which rank a process is, in the order in which they are believed.
-const RANKS: [&CStr; 6] = [
-    c"OMPI_COMM_WORLD_RANK",
-    c"PMIX_RANK",
-    c"PMI_RANK",
-    c"MV2_COMM_WORLD_RANK",
-    c"RANK",
-    c"SLURM_PROCID",
+const RANKS: [&str; 6] = [
+    "OMPI_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "PMI_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "RANK",
+    "SLURM_PROCID",
 ];
 
 impl Environment {
-    fn get(&self, name: &CStr) -> Option<&'static [u8]> {
-        let name = name.to_bytes();
+    fn get(&self, name: &str) -> Option<&'static [u8]> {
         Row { next: self.rows }
-            .find_map(|row| row.strip_prefix(name)?.strip_prefix(b"="))
+            .find_map(|row| row.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
             .filter(|value| !value.is_empty())
     }
 
     /// A variable of DFTracer, under its old name too.
-    fn dftracer(&self, name: &CStr) -> Option<&'static [u8]> {
+    fn dftracer(&self, name: &str) -> Option<&'static [u8]> {
         let find = |prefix: &[u8]| {
             let mut full = Text::<64>::new(prefix)?;
-            full.push(name.to_bytes());
+            full.push(name.as_bytes());
             full.push(b"=");
             Row { next: self.rows }.find_map(|row| row.strip_prefix(full.bytes()))
         };
         find(b"DFTRACER_").or_else(|| find(b"DLIO_PROFILER_")).filter(|value| !value.is_empty())
     }
 
-    fn number(&self, name: &CStr) -> Option<u64> {
+    fn number(&self, name: &str) -> Option<u64> {
         parse(self.get(name)?)
     }
 
-    fn patterns(&self, name: &CStr) -> Patterns {
+    fn patterns(&self, name: &str) -> Patterns {
         self.get(name).and_then(Patterns::new).unwrap_or(Patterns::EMPTY)
     }
 
-    /// Which files are wanted: patterns and data folders, or DFTracer's data folders.
-    fn wanted(&self) -> Patterns {
-        match self.dftracer(c"DATA_DIR") {
+    /// Which files to record: the launcher's patterns, or DFTracer's data folders.
+    fn included(&self) -> Patterns {
+        match self.dftracer("DATA_DIR") {
             Some(folders) if !self.is_ours() && folders != b"all" => {
                 Patterns::new(folders).unwrap_or(Patterns::EMPTY)
             }
-            _ => self.patterns(c"FEEDLINE_TRACE_INCLUDE"),
+            _ => self.patterns(environment::INCLUDE),
         }
     }
 
     fn is_ours(&self) -> bool {
-        self.get(c"FEEDLINE_TRACE").is_some()
+        self.get(environment::FOLDER).is_some()
     }
 
     /// The trace folder, if there is anything to do.
     fn folder(&self) -> Option<&'static [u8]> {
-        if let Some(folder) = self.get(c"FEEDLINE_TRACE") {
+        if let Some(folder) = self.get(environment::FOLDER) {
             return Some(folder);
         }
         let is_yes = |value: &[u8]| {
             [&b"1"[..], b"true", b"on", b"yes"].iter().any(|yes| value.eq_ignore_ascii_case(yes))
         };
-        self.dftracer(c"ENABLE").filter(|value| is_yes(value))?;
-        Some(self.dftracer(c"LOG_FILE").unwrap_or(b"./trace"))
+        self.dftracer("ENABLE").filter(|value| is_yes(value))?;
+        Some(self.dftracer("LOG_FILE").unwrap_or(b"./trace"))
     }
 
     fn config(&self) -> Option<Config> {
@@ -152,9 +151,9 @@ impl Environment {
         }
         make_folder(&folder);
         make_folder(&segments);
-        let memory = self.get(c"FEEDLINE_TRACE_MEMORY").and_then(Text::new);
-        let segments = self.get(c"FEEDLINE_TRACE_OVERFLOW").and_then(Text::new).unwrap_or(segments);
-        let counter = match self.get(c"FEEDLINE_TRACE_CLOCK") {
+        let memory = self.get(environment::MEMORY).and_then(Text::new);
+        let segments = self.get(environment::OVERFLOW).and_then(Text::new).unwrap_or(segments);
+        let counter = match self.get(environment::CLOCK) {
             Some(clock) => clock == b"counter",
             None => is_counter_trusted(),
         };
@@ -164,8 +163,8 @@ impl Environment {
         Some(Config {
             folder: memory.unwrap_or(segments),
             overflow: if memory.is_some() { segments } else { Text::EMPTY },
-            folder_bytes: self.number(c"FEEDLINE_TRACE_MEMORY_BYTES").unwrap_or(u64::MAX),
-            is_drained: self.get(c"FEEDLINE_TRACE_DRAINED").is_some(),
+            folder_bytes: self.number(environment::MEMORY_BYTES).unwrap_or(u64::MAX),
+            is_drained: self.get(environment::DRAINED).is_some(),
             counter: counter && summary_ns == 0,
             one_of: self.one_of(),
             summary_ns,
@@ -174,16 +173,16 @@ impl Environment {
     }
 
     fn one_of(&self) -> u32 {
-        let asked = self.number(c"FEEDLINE_TRACE_SAMPLE").unwrap_or(1);
+        let asked = self.number(environment::SAMPLE).unwrap_or(1);
         u32::try_from(asked).unwrap_or(u32::MAX).max(1)
     }
 
     fn summary_ms(&self) -> u64 {
-        if let Some(ms) = self.number(c"FEEDLINE_TRACE_SUMMARY_MS") {
+        if let Some(ms) = self.number(environment::SUMMARY_MS) {
             return ms;
         }
-        if !self.is_ours() && self.dftracer(c"ENABLE_AGGREGATION") == Some(b"1") {
-            return self.dftracer(c"TRACE_INTERVAL_MS").and_then(parse).unwrap_or(1000);
+        if !self.is_ours() && self.dftracer("ENABLE_AGGREGATION") == Some(b"1") {
+            return self.dftracer("TRACE_INTERVAL_MS").and_then(parse).unwrap_or(1000);
         }
         0
     }
@@ -191,12 +190,12 @@ impl Environment {
     /// Which calls are recorded.
     fn calls(&self) -> u64 {
         let mut list = Text::<1024>::EMPTY;
-        list.push(self.get(c"FEEDLINE_TRACE_CALLS").unwrap_or_default());
-        let is_set = |name: &CStr| !self.is_ours() && self.dftracer(name) == Some(b"1");
-        if is_set(c"DISABLE_IO") || is_set(c"DISABLE_POSIX") {
+        list.push(self.get(environment::CALLS).unwrap_or_default());
+        let is_set = |name: &str| !self.is_ours() && self.dftracer(name) == Some(b"1");
+        if is_set("DISABLE_IO") || is_set("DISABLE_POSIX") {
             list.push(b",-posix");
         }
-        if is_set(c"DISABLE_IO") || is_set(c"DISABLE_STDIO") {
+        if is_set("DISABLE_IO") || is_set("DISABLE_STDIO") {
             list.push(b",-stdio");
         }
         filter::calls_of(list.bytes())

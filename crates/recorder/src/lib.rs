@@ -12,6 +12,7 @@
 
 mod app;
 mod config;
+pub mod environment;
 #[expect(unsafe_code, reason = "lends static memory to one thread at a time")]
 mod file_name;
 mod op;

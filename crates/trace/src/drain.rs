@@ -75,8 +75,25 @@ pub struct DrainReport {
     pub skipped: u64,
     /// Processes that were still running at the end, and may have recorded more since.
     pub running: u64,
-    /// Files in the watched folders that nobody could make sense of.
+    /// Processes that lost events or were not traced at all.
+    pub process_problems: Vec<ProcessProblem>,
+    /// Files in the watched folders that could not be read, each with the reason.
     pub problems: Vec<String>,
+}
+
+/// A process that lost events or was not traced at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct ProcessProblem {
+    /// The program's file.
+    pub program: String,
+    /// Whether it recorded anything.
+    #[serde(rename = "traced")]
+    pub is_traced: bool,
+    /// Events that it lost.
+    pub dropped: u64,
+    /// Why events were lost, or why the process was not traced.
+    #[serde(rename = "why")]
+    pub reason: String,
 }
 
 /// Whose segments are taken.
@@ -348,6 +365,14 @@ impl Drainer {
         let written = self.writer.written();
         let all = &self.tables.processes;
         let sum = |count: fn(&crate::Process) -> u64| all.iter().map(count).sum();
+        let problem = |process: &Process| {
+            Some(ProcessProblem {
+                program: process.program.clone(),
+                is_traced: process.is_traced,
+                dropped: process.dropped,
+                reason: process.trouble.clone()?,
+            })
+        };
         DrainReport {
             processes: all.iter().filter(|process| process.is_traced).count() as u64,
             untraced: all.iter().filter(|process| !process.is_traced).count() as u64,
@@ -359,6 +384,7 @@ impl Drainer {
             filtered: sum(|process| process.filtered),
             skipped: sum(|process| process.skipped),
             running: self.processes.alive() as u64,
+            process_problems: all.iter().filter_map(problem).collect(),
             problems: self.problems,
         }
     }

@@ -30,7 +30,7 @@ pub mod perfetto;
 mod formats;
 mod recognize;
 
-pub use drain::{DrainReport, Drainer};
+pub use drain::{DrainReport, Drainer, ProcessProblem};
 pub use error::TraceError;
 pub use event::{Batch, Event, Kind};
 pub use file_slice::FileSlice;

@@ -253,17 +253,17 @@ fn bad_requests_leave_nothing_behind() {
     refuses(
         &bed,
         &["-o", "full", "--", "true"],
-        "error: full is there already, and is no trace\nhint: choose another folder with -o\n",
+        "error: full already exists and is not a trace\nhint: choose another folder with -o\n",
     );
     refuses(
         &bed,
         &["-o", "small.yaml/t", "--", "true"],
-        "error: cannot make the trace folder small.yaml/t: Not a directory (os error 20)\n",
+        "error: cannot create the trace folder small.yaml/t: Not a directory (os error 20)\n",
     );
     refuses(
         &bed,
         &["-i", "a:b", "--", "true"],
-        "error: a:b has a colon, which separates patterns\nhint: match it with ?\n",
+        "error: a:b contains a colon, which separates patterns\nhint: match the colon with ?\n",
     );
     refuses(
         &bed,
@@ -274,12 +274,12 @@ fn bad_requests_leave_nothing_behind() {
     let missing = ran(&mut bed.feedline(&["trace", "--library", "none.so", "--", "true"]));
     assert_eq!(
         missing.stderr,
-        "error: no library to preload: none.so is not there\n\
-         hint: cargo build --release -p feedline-preload puts it beside the program; or --library FILE\n"
+        "error: preload library not found: none.so\n\
+         hint: `cargo build --release -p feedline-preload` builds it beside the program; or use --library FILE\n"
     );
     let unknown = ran(&mut bed.feedline(&["trace", "--calls=raed", "--", "true"]));
     assert_eq!(unknown.code, Some(2));
-    assert!(unknown.stderr.starts_with("error: no calls are named `raed`\nhint: one of "));
+    assert!(unknown.stderr.starts_with("error: unknown kind of calls `raed`\nhint: use one of "));
     let twice = |options: &[&str]| ran(&mut trace(&bed, options, &["true"])).code;
     assert_eq!((twice(&[]), twice(&[]), twice(&["--overwrite"])), (Some(0), Some(2), Some(0)));
     // A program that does not start replaces nothing.
@@ -336,5 +336,5 @@ fn a_trace_that_cannot_be_written_does_not_end_the_program() {
     let first = ended.stderr.lines().next().unwrap_or_default();
     assert!(first.starts_with("error: the trace is not complete: "), "{ended:?}");
     assert!(first.ends_with("No space left on device (os error 28)"), "{ended:?}");
-    assert!(ended.stderr.contains("\nhint: when there is room, feedline convert "), "{ended:?}");
+    assert!(ended.stderr.contains("\nhint: free some space, then `feedline convert "), "{ended:?}");
 }

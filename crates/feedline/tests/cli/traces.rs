@@ -270,8 +270,7 @@ fn a_trace_goes_where_nothing_is() {
     bed.write("trace/mine", "mine");
     bed.refuses(
         &["small.yaml", "--out", "out", "--trace", "trace"],
-        "error: --trace trace: the folder is not empty\n\
-         hint: name a folder that is not there yet, or remove this one\n",
+        "error: --trace: trace is not empty\nhint: choose a new folder, or remove this one\n",
     );
     bed.runs(&["small.yaml", "--out", "out", "--trace", "trace2", "--dry-run"]);
     assert!(!bed.path("trace2").exists());
