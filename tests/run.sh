@@ -236,7 +236,7 @@ judged_programs() {
     cargo build --locked --package feedline --bin feedline \
         --package feedline-checkpoint --example write --package feedline-trace --example known \
         --package feedline-report --example sample_report \
-        --package feedline-formats --example read_samples &&
+        --package feedline-dataset --example read_samples &&
         cargo build --locked --package feedline-preload
 }
 

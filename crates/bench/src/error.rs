@@ -233,6 +233,7 @@ impl From<DatasetError> for BenchError {
             DatasetError::Output { file, source } => Self::Output { file, source },
             DatasetError::NoThread { name, source } => Self::NoThread { name, source },
             DatasetError::OtherBuild { process } => Self::OtherBuild { process },
+            DatasetError::Options(error) => Self::Options(error),
             DatasetError::Aborted(aborted) => Self::Aborted(aborted),
             other => Self::Dataset(other),
         }

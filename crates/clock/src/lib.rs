@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 pub use cpu::CpuMark;
 pub use monitor::Monitor;
-pub use scope::Scope;
+pub use scope::{Scope, Thread};
 use simulated::Simulation;
 
 /// Longest uninterrupted real sleep of [`Clock::sleep_unless`]; bounds how late a stop is noticed.
@@ -61,7 +61,8 @@ impl Clock {
 
     /// A clock that starts at zero and moves only when every thread that uses it waits.
     ///
-    /// The calling thread counts as working; other threads must be started through [`Clock::scope`].
+    /// The calling thread counts as working; other threads must be started through [`Clock::scope`]
+    /// or [`Clock::spawn`].
     pub fn simulated() -> Self {
         Self { kind: Kind::Simulated(Arc::new(Simulation::default())) }
     }

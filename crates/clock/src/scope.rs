@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::ScopedJoinHandle;
+use std::thread::{JoinHandle, ScopedJoinHandle};
 
 use crate::{Clock, Kind, Monitor, lineage};
 
@@ -24,6 +24,40 @@ impl Clock {
             scope.alive.wait_for(|count| (*count == 0).then_some(()));
             result
         })
+    }
+}
+
+/// A thread that owns what it works on; see [`Clock::spawn`].
+pub struct Thread<T> {
+    handle: JoinHandle<T>,
+    alive: Arc<Monitor<usize>>,
+}
+
+impl Clock {
+    /// Starts a thread named `name` that may outlive its caller. As `std::thread::spawn`, but a
+    /// simulated clock counts it as working until it ends.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        name: String,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<Thread<T>> {
+        let alive = Arc::new(Monitor::new(self, 0));
+        let presence = Presence::announce(self, &alive);
+        let lineage = lineage::of_child(&name);
+        let handle = std::thread::Builder::new().name(name).spawn(move || {
+            let _presence = presence;
+            lineage::take_on(lineage);
+            work()
+        })?;
+        Ok(Thread { handle, alive })
+    }
+}
+
+impl<T> Thread<T> {
+    /// Waits for the thread to end; gives what it returned, or what it panicked with.
+    pub fn join(self) -> std::thread::Result<T> {
+        self.alive.wait_for(|count| (*count == 0).then_some(()));
+        self.handle.join()
     }
 }
 

@@ -206,7 +206,7 @@ fn list_sorted(store: &dyn Store, rule: &NameRule) -> Result<NameList, DatasetEr
 }
 
 /// Names starting with a dot are files that are still being written.
-fn has_extension(name: &str, extension: &str) -> bool {
+pub(crate) fn has_extension(name: &str, extension: &str) -> bool {
     let stem_len = name.len().checked_sub(extension.len() + 1).filter(|&len| len > 0);
     let ending = stem_len.and_then(|len| name.get(len..));
     let found = ending.and_then(|ending| ending.strip_prefix('.'));

@@ -1,6 +1,6 @@
 //! What can go wrong with a data set.
 
-use feedline_formats::{DecodeError, EncodeError};
+use feedline_formats::{DecodeError, EncodeError, OptionError};
 use feedline_ranks::Aborted;
 use feedline_store::StoreError;
 
@@ -121,6 +121,9 @@ pub enum DatasetError {
     /// The store refused something.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The format cannot be built with these options.
+    #[error(transparent)]
+    Options(#[from] OptionError),
     /// A sample's file could not be opened or read, or its content does not match its format.
     #[error("{file}: sample {index} cannot be read")]
     Sample {
@@ -131,6 +134,28 @@ pub enum DatasetError {
         /// What is wrong, and at which byte.
         #[source]
         source: DecodeError,
+    },
+    /// No file of the folder has the extension of a known format.
+    #[error("{folder}: has no file of a known format")]
+    NoSampleFiles {
+        /// The folder as the user knows it.
+        folder: String,
+    },
+    /// The files of the folder are of several formats.
+    #[error("{folder}: expected files of one format, found {}", extensions.join(", "))]
+    MixedFormats {
+        /// The folder as the user knows it.
+        folder: String,
+        /// The extensions of its files.
+        extensions: Vec<&'static str>,
+    },
+    /// A reader ended in a bug of Feedline's own; its words are on stderr.
+    #[error("{file}: the reader of sample {index} panicked")]
+    ReaderPanicked {
+        /// The file as the user knows it.
+        file: String,
+        /// The sample's number in the file.
+        index: u64,
     },
     /// A temporary file could not be written.
     #[error("{file}: cannot be written")]

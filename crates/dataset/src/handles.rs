@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use feedline_formats::{
-    Companion, DecodeError, Format, Opened, ReadUnit, SampleRead, Scratch, Source, StreamError,
-    Stretch,
+    Companion, DecodeError, Format, Opened, ReadUnit, SampleRead, SampleSink, Scratch, Source,
+    StreamError, Stretch,
 };
 use feedline_store::{BLOCK_BYTES, Metered, Object, Store, StoreError};
 
@@ -70,6 +70,25 @@ impl Handles {
             handle.read = Some(read);
             handle.object = None;
         }
+        self.keep(number, handle);
+        Ok(read)
+    }
+
+    /// Reads sample `index` of file `number`, which is called `key`, into `sink`.
+    pub(crate) fn read_into(
+        &mut self,
+        store: &Accounted,
+        (number, key): (u64, &str),
+        index: u64,
+        scratch: &mut Scratch,
+        sink: &mut dyn SampleSink,
+    ) -> Result<SampleRead, DecodeError> {
+        let mut handle = self.handle(store, (number, key), scratch)?;
+        let whole = self.format.facts().read_unit == ReadUnit::File;
+        let mut file =
+            File { store, key, whole, object: handle.object.take(), look: self.look(number) };
+        let read = handle.opened.read_into(&mut file, index, scratch, sink)?;
+        handle.object = file.object;
         self.keep(number, handle);
         Ok(read)
     }

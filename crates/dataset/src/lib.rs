@@ -2,17 +2,25 @@
 //!
 //! A [`DatasetSpec`] describes a generated set, [`Generator`] makes it and [`Verification`] checks it
 //! against its manifest; [`discover`] finds the files of a set that exists. A [`DataSet`] is read sample by
-//! sample, in the order that an [`EpochOrder`] gives. Nothing here emulates a framework.
+//! sample, in the order that an [`EpochOrder`] gives; [`Samples`] hands the bytes of any [`SampleFolder`] to
+//! its caller. Nothing here emulates a framework.
 //!
 //! ```
-//! use feedline_dataset::{EpochOrder, SampleSpace, Shuffle};
+//! # use std::sync::Arc;
+//! # use feedline_clock::Clock;
+//! # use feedline_store::{Memory, Store};
+//! use feedline_dataset::{EpochOrder, ReadOptions, SampleFolder, Shuffle};
 //!
-//! let space = SampleSpace { files: 3, per_file: 4 };
-//! let order = EpochOrder::new(space, Shuffle::Samples, 42);
-//! let mut read: Vec<_> = (0..space.len()).map(|place| order.sample(place)).collect();
-//! read.sort_by_key(|sample| (sample.file, sample.index));
-//! read.dedup();
-//! assert_eq!(read.len(), 12, "an epoch reads every sample once");
+//! # let (clock, memory) = (Clock::real(), Memory::new(Clock::real()));
+//! # memory.put("train/a.csv", &b"1,2\n3,4\n"[..]);
+//! # let store: Arc<dyn Store> = Arc::new(memory);
+//! let folder = SampleFolder::open(&clock, &store, "train")?;
+//! let order = EpochOrder::new(folder.index.clone(), Shuffle::Samples, 42);
+//! for sample in folder.samples(&clock, order, ReadOptions::default())? {
+//!     let sample = sample?;
+//!     assert_eq!((sample.key.as_str(), &sample.parts[0].shape[..]), ("train/a.csv", &[2][..]));
+//! }
+//! # Ok::<(), feedline_dataset::DatasetError>(())
 //! ```
 #![forbid(unsafe_code)]
 
@@ -48,6 +56,8 @@ mod data_set;
 mod deep;
 mod handles;
 mod reader;
+mod sample_folder;
+mod samples;
 
 pub use cache_look::CacheLook;
 pub use data_set::{DataSet, KeptFor, ReadMethod, Reading};
@@ -57,10 +67,12 @@ pub use existing_files::ExistingFiles;
 pub use generate::{Generated, Generator};
 pub use manifest::MANIFEST_NAME;
 pub use names::{FileNames, NameRule};
-pub use order::{EpochOrder, SampleId, SampleSpace, Shuffle};
+pub use order::{EpochOrder, SampleId, SampleIndex, SampleSpace, Shuffle};
 pub use permutation::Permutation;
 pub use progress::{GenerationProgress, VerificationProgress};
 pub use reader::SampleReader;
+pub use sample_folder::SampleFolder;
+pub use samples::{ReadOptions, Sample, Samples};
 pub use shuffle_buffer::ShuffleBuffer;
 pub use sizes::SampleSizes;
 pub use spec::{DatasetSpec, SampleShape};

@@ -3,6 +3,8 @@
 //! Places are numbered through the whole job; [`Dealing`](crate::Dealing) says which rank reads which.
 //! An order maps a place to a sample in constant memory, the same on every rank.
 
+use std::sync::Arc;
+
 use crate::Permutation;
 
 /// The samples of a data set: `files * per_file`, numbered file by file.
@@ -24,6 +26,89 @@ impl SampleSpace {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Which sample of which file has which number, file by file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SampleIndex {
+    /// Every file has the same number of samples: no memory per file.
+    Uniform(SampleSpace),
+    /// Files differ: for each file, the number of samples up to its end (8 bytes per file).
+    Counted(Arc<[u64]>),
+}
+
+impl SampleIndex {
+    /// The index of files with these numbers of samples.
+    pub fn from_counts(counts: impl IntoIterator<Item = u64>) -> Self {
+        let mut end = 0;
+        let ends: Arc<[u64]> = counts
+            .into_iter()
+            .map(|count| {
+                end += count;
+                end
+            })
+            .collect();
+        let (files, per_file) = (ends.len() as u64, ends.first().copied().unwrap_or(0));
+        match ends.iter().zip(1..).all(|(&end, number)| end == number * per_file) {
+            true => Self::Uniform(SampleSpace { files, per_file }),
+            false => Self::Counted(ends),
+        }
+    }
+
+    /// Files, those without samples included.
+    pub fn files(&self) -> u64 {
+        match self {
+            Self::Uniform(space) => space.files,
+            Self::Counted(ends) => ends.len() as u64,
+        }
+    }
+
+    /// Samples of all files.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Uniform(space) => space.len(),
+            Self::Counted(ends) => ends.last().copied().unwrap_or(0),
+        }
+    }
+
+    /// True when there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Samples of one file.
+    pub fn samples_of(&self, file: u64) -> u64 {
+        match self {
+            Self::Uniform(space) => space.per_file,
+            Self::Counted(ends) => ends[file as usize] - start_of(ends, file as usize),
+        }
+    }
+
+    /// The sample with this number, which is below [`len`](SampleIndex::len).
+    pub fn sample(&self, number: u64) -> SampleId {
+        match self {
+            Self::Uniform(SampleSpace { per_file, .. }) => {
+                SampleId { file: number / per_file, index: number % per_file }
+            }
+            Self::Counted(ends) => found_in(ends, number),
+        }
+    }
+}
+
+impl From<SampleSpace> for SampleIndex {
+    fn from(space: SampleSpace) -> Self {
+        Self::Uniform(space)
+    }
+}
+
+fn start_of(ends: &[u64], file: usize) -> u64 {
+    file.checked_sub(1).map_or(0, |before| ends[before])
+}
+
+/// The file whose samples include `number`, and its place among them.
+fn found_in(ends: &[u64], number: u64) -> SampleId {
+    let file = ends.partition_point(|&end| end <= number);
+    SampleId { file: file as u64, index: number - start_of(ends, file) }
 }
 
 /// One sample: a file and a place in it.
@@ -54,26 +139,40 @@ pub enum Shuffle {
 /// The order of one epoch.
 #[derive(Clone, Debug)]
 pub struct EpochOrder {
-    space: SampleSpace,
+    index: SampleIndex,
     permutation: Option<Permutation>,
     shuffle: Shuffle,
+    /// Where unequal files end in the order in which they are shuffled.
+    shuffled_ends: Arc<[u64]>,
 }
 
 impl EpochOrder {
     /// The order that `shuffle` gives for `seed`.
-    pub fn new(space: SampleSpace, shuffle: Shuffle, seed: u64) -> Self {
+    pub fn new(index: impl Into<SampleIndex>, shuffle: Shuffle, seed: u64) -> Self {
+        let index = index.into();
         let permutation = match shuffle {
             Shuffle::None => None,
-            Shuffle::Files => Some(Permutation::new(space.files, seed)),
-            Shuffle::Samples => Some(Permutation::new(space.len(), seed)),
+            Shuffle::Files => Some(Permutation::new(index.files(), seed)),
+            Shuffle::Samples => Some(Permutation::new(index.len(), seed)),
             Shuffle::Blocks { len } => Some(Permutation::new(len, seed)),
         };
-        Self { space, permutation, shuffle }
+        let shuffled_ends = match (&index, &permutation, shuffle) {
+            (SampleIndex::Counted(_), Some(files), Shuffle::Files) => {
+                let mut end = 0;
+                let add = |place| {
+                    end += index.samples_of(files.at(place));
+                    end
+                };
+                (0..index.files()).map(add).collect()
+            }
+            _ => Arc::default(),
+        };
+        Self { index, permutation, shuffle, shuffled_ends }
     }
 
     /// The samples that are ordered.
-    pub fn space(&self) -> SampleSpace {
-        self.space
+    pub fn index(&self) -> &SampleIndex {
+        &self.index
     }
 
     /// The sample at `place` of the epoch.
@@ -81,12 +180,15 @@ impl EpochOrder {
     /// # Panics
     /// When `place` is not below the number of samples.
     pub fn sample(&self, place: u64) -> SampleId {
-        assert!(place < self.space.len(), "place {place} of an epoch of {}", self.space.len());
-        let per_file = self.space.per_file;
-        let at = |sample: u64| SampleId { file: sample / per_file, index: sample % per_file };
+        assert!(place < self.index.len(), "place {place} of an epoch of {}", self.index.len());
+        let at = |sample: u64| self.index.sample(sample);
         match (&self.permutation, self.shuffle) {
             (Some(files), Shuffle::Files) => {
-                SampleId { file: files.at(place / per_file), index: place % per_file }
+                let SampleId { file, index } = match &self.index {
+                    SampleIndex::Uniform(_) => at(place),
+                    SampleIndex::Counted(_) => found_in(&self.shuffled_ends, place),
+                };
+                SampleId { file: files.at(file), index }
             }
             (Some(block), Shuffle::Blocks { len }) => {
                 at(place - place % len + block.at(place % len))
@@ -133,6 +235,38 @@ mod tests {
             samples.sort_unstable();
             assert_eq!(samples, (block * 5..block * 5 + 5).collect::<Vec<_>>());
         }
+    }
+
+    /// Every sample once, on one rank and dealt to three.
+    #[test]
+    fn files_of_unequal_sample_counts_are_read_completely() {
+        let counts = [3, 0, 1, 7, 2];
+        let index = SampleIndex::from_counts(counts);
+        assert_eq!((index.files(), index.len(), index.samples_of(3)), (5, 13, 7));
+        let all: Vec<SampleId> = (0..5)
+            .flat_map(|file| (0..counts[file as usize]).map(move |index| SampleId { file, index }))
+            .collect();
+        for shuffle in [Shuffle::None, Shuffle::Files, Shuffle::Samples] {
+            let order = EpochOrder::new(index.clone(), shuffle, 1);
+            let read: Vec<SampleId> = (0..index.len()).map(|place| order.sample(place)).collect();
+            assert_eq!(read == all, shuffle == Shuffle::None);
+            let mut runs: Vec<u64> = read.iter().map(|sample| sample.file).collect();
+            runs.dedup();
+            if shuffle == Shuffle::Files {
+                assert_eq!(runs.len(), 4, "the samples of a file stay together: {read:?}");
+            }
+            let of_rank = |rank| (rank..index.len()).step_by(3).map(|place| order.sample(place));
+            let mut dealt: Vec<SampleId> = (0..3).flat_map(of_rank).collect();
+            dealt.sort_unstable();
+            assert_eq!(dealt, all, "{shuffle:?}");
+        }
+    }
+
+    #[test]
+    fn equal_counts_need_no_list() {
+        let uniform = SampleIndex::from_counts([3; 5]);
+        assert_eq!(uniform, SPACE.into());
+        assert!(SampleIndex::from_counts([]).is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feedline_clock::Clock;
-use feedline_formats::{DecodeError, Piece, SampleRead, Scratch};
+use feedline_formats::{DecodeError, Piece, SampleRead, SampleSink, Scratch};
 use feedline_store::{
     AlignedBuf, BLOCK_BYTES, BatchTimer, DIRECT_READ_BYTES, Meter, Metered, Store, StoreError,
 };
@@ -83,6 +83,35 @@ impl SampleReader {
         let file = (sample.file, self.key.as_str());
         let read = self.handles.read(&self.store, file, sample.index, &mut self.scratch);
         read.map_err(|source| self.refused(sample, source))
+    }
+
+    /// Reads a sample into `sink`, with the same calls and checks.
+    pub fn read_into(
+        &mut self,
+        sample: SampleId,
+        sink: &mut dyn SampleSink,
+    ) -> Result<SampleRead, DatasetError> {
+        self.name(sample);
+        let file = (sample.file, self.key.as_str());
+        let (index, scratch) = (sample.index, &mut self.scratch);
+        let read = self.handles.read_into(&self.store, file, index, scratch, sink);
+        read.map_err(|source| self.refused(sample, source))
+    }
+
+    /// How many samples file `number` has. Formats of one sample per file take any index.
+    pub fn samples_of(&mut self, number: u64) -> Result<u64, DatasetError> {
+        match self.read(SampleId { file: number, index: u64::MAX }) {
+            Ok(read) => Ok(read.samples.max(1)),
+            Err(DatasetError::Sample {
+                source: DecodeError::SampleIndex { samples, .. }, ..
+            }) => Ok(samples),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The key of the file that was read last.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
     }
 
     /// Whether the reader moves the bytes of many samples together and decodes nothing.

@@ -35,6 +35,6 @@ impl EpochShare<'_> {
     /// The n-th record of the rank's files, or of those of one of its workers.
     pub(crate) fn record(&self, worker: u64, n: u64) -> SampleId {
         let SampleId { file, index } = self.dealing.record(self.rank, worker, n);
-        self.order.sample(file * self.order.space().per_file + index)
+        self.order.sample(file * self.dealing.space.per_file + index)
     }
 }

@@ -229,7 +229,7 @@ impl<'a> Row<'a> {
     }
 
     fn per_file(&self) -> u64 {
-        self.share.order.space().per_file
+        self.share.dealing.space.per_file
     }
 }
 

@@ -203,7 +203,7 @@ impl<'a> Dealt<'a> {
     }
 
     fn turn(&self, k: u64) -> Turn {
-        let per_file = self.share.order.space().per_file;
+        let per_file = self.share.dealing.space.per_file;
         let is_settled = self.config.shuffle.is_none();
         Turn { epoch: self.share.epoch, batch: k, is_settled, per_file }
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use feedline_clock::Clock;
-use feedline_dataset::{DataSet, EpochOrder, FileNames, Reading};
+use feedline_dataset::{DataSet, EpochOrder, FileNames, Reading, SampleIndex, SampleSpace};
 use feedline_formats::{
     Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened, Options,
     SampleFormat, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
@@ -24,10 +24,18 @@ impl FileNames for Numbered {
     }
 }
 
+/// The space of files that all have as many samples.
+pub(crate) fn uniform(order: &EpochOrder) -> SampleSpace {
+    match order.index() {
+        SampleIndex::Uniform(space) => *space,
+        SampleIndex::Counted(_) => panic!("emulated loaders read files of equal sample counts"),
+    }
+}
+
 /// Batches of `batch` of a rank that is alone.
 pub(crate) fn share(order: &EpochOrder, batch: u64, batches: u64) -> EpochShare<'_> {
     let dealing = Dealing {
-        space: order.space(),
+        space: uniform(order),
         ranks: 1,
         batch,
         sharding: Sharding::Strided,

@@ -1,0 +1,113 @@
+//! Any folder of sample files: found by their extensions, their samples counted.
+
+use std::sync::Arc;
+
+use feedline_clock::Clock;
+use feedline_formats::{Compression, FORMATS, Format, Options};
+use feedline_store::{ScanOptions, Store, scan};
+
+use crate::data_set::{DataSet, Reading};
+use crate::discover::has_extension;
+use crate::error::DatasetError;
+use crate::names::NameList;
+use crate::order::{EpochOrder, SampleIndex};
+use crate::reader::SampleReader;
+use crate::samples::{ReadOptions, Samples};
+
+/// Extensions that other programs give to files of our formats.
+const ALIASES: [(&str, &str); 2] = [("h5", "hdf5"), ("jpg", "jpeg")];
+
+/// The files of one format in a folder, and how many samples each of them has.
+#[derive(Clone)]
+pub struct SampleFolder {
+    /// The files, in the order of their keys.
+    pub data: DataSet,
+    /// Their samples. A file that cannot be counted has one, so that reading it gives its error.
+    pub index: SampleIndex,
+}
+
+impl SampleFolder {
+    /// Opens `folder` and all folders in it, whose files are of one format.
+    ///
+    /// # Errors
+    /// When no file, or files of several formats are found; see [`SampleFolder::open_all`].
+    pub fn open(clock: &Clock, store: &Arc<dyn Store>, folder: &str) -> Result<Self, DatasetError> {
+        let mut found = Self::open_all(clock, store, folder)?;
+        match found.len() {
+            1 => Ok(found.remove(0)),
+            0 => Err(DatasetError::NoSampleFiles { folder: store.locate(folder) }),
+            _ => {
+                let extensions = found.iter().map(|one| one.data.format.extension()).collect();
+                Err(DatasetError::MixedFormats { folder: store.locate(folder), extensions })
+            }
+        }
+    }
+
+    /// Opens the files of every format that is found in `folder` and the folders in it, one data set
+    /// per format. Files without a known extension, and hidden ones, are passed over.
+    pub fn open_all(
+        clock: &Clock,
+        store: &Arc<dyn Store>,
+        folder: &str,
+    ) -> Result<Vec<Self>, DatasetError> {
+        let known = known_formats()?;
+        let mut keys: Vec<Vec<String>> = vec![Vec::new(); known.len()];
+        let options = ScanOptions { clock: clock.clone(), ..ScanOptions::default() };
+        for object in scan(&**store, folder, options) {
+            let key = object?.key;
+            let name = key.rsplit('/').next().unwrap_or_default();
+            if let Some(number) = known.iter().position(|(ending, _)| has_extension(name, ending)) {
+                keys[number].push(key);
+            }
+        }
+        let found = known.into_iter().zip(keys).filter(|(_, keys)| !keys.is_empty());
+        Ok(found.map(|((_, format), keys)| Self::counted(clock, store, format, &keys)).collect())
+    }
+
+    /// Reads the samples in `order`, which is one of [`index`](SampleFolder::index).
+    pub fn samples(
+        &self,
+        clock: &Clock,
+        order: EpochOrder,
+        options: ReadOptions,
+    ) -> Result<Samples, DatasetError> {
+        Samples::start(clock, &self.data, order, options)
+    }
+
+    fn counted(
+        clock: &Clock,
+        store: &Arc<dyn Store>,
+        format: Arc<dyn Format>,
+        keys: &[String],
+    ) -> Self {
+        let data = DataSet {
+            store: Arc::clone(store),
+            names: Arc::new(NameList::from_sorted(keys.iter().map(String::as_str))),
+            format,
+            reading: Reading::default(),
+            stop: Arc::default(),
+            look: None,
+        };
+        let mut reader = SampleReader::new(clock, data.clone());
+        let count = |number| reader.samples_of(number).unwrap_or(1);
+        let index = SampleIndex::from_counts((0..keys.len() as u64).map(count));
+        Self { data, index }
+    }
+}
+
+/// Every format by its extensions, the longest first: `csv.gz` files end with `gz` too.
+fn known_formats() -> Result<Vec<(&'static str, Arc<dyn Format>)>, DatasetError> {
+    let mut known: Vec<(&'static str, Arc<dyn Format>)> = Vec::new();
+    for entry in FORMATS.iter().filter(|entry| entry.name != "synthetic") {
+        let format: Arc<dyn Format> = entry.build(&Options::default())?.into();
+        let aliases = ALIASES.iter().filter(|(_, name)| *name == entry.name);
+        known.extend(aliases.map(|(alias, _)| (*alias, Arc::clone(&format))));
+        if entry.name == "csv" {
+            let options = Options { compression: Compression::Gzip, ..Options::default() };
+            let packed: Arc<dyn Format> = entry.build(&options)?.into();
+            known.push((packed.extension(), packed));
+        }
+        known.push((format.extension(), format));
+    }
+    Ok(known)
+}
