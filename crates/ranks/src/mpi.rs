@@ -253,7 +253,7 @@ impl Link for Mpi {
             let [send, receive] = &mut *wire.pair;
             // SAFETY: a constant of the library.
             let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
-            // SAFETY: both places live for ever, and nobody touches them before the operation is
+            // SAFETY: both places are leaked, and nothing touches them before the operation is
             // done: calls follow one another, and none is started after one that was given up, since
             // the job was aborted then.
             unsafe {

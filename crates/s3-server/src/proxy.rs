@@ -207,7 +207,11 @@ async fn relay(
             Some(Fault::ResetBefore) => return client.set_zero_linger(),
             Some(Fault::StallBefore) => return hold(client).await,
             Some(Fault::Status(status)) => {
-                client.write_all(answer(status, is_head).as_bytes()).await?;
+                let (head, body) = refusal(status);
+                client.write_all(head.as_bytes()).await?;
+                if !is_head {
+                    client.write_all(body.as_bytes()).await?;
+                }
                 continue;
             }
             _ => {}
@@ -289,14 +293,13 @@ fn length(head: &str) -> usize {
     header(head, "content-length").and_then(|len| len.parse().ok()).unwrap_or(0)
 }
 
-fn answer(status: u16, is_head: bool) -> String {
+/// The head and the body of an answer with this status, in S3's words.
+fn refusal(status: u16) -> (String, String) {
     let code = match status {
         403 => "AccessDenied",
         429 | 503 => "SlowDown",
         _ => "InternalError",
     };
-    let xml = format!("<Error><Code>{code}</Code><Message>made to fail</Message></Error>");
-    let len = xml.len();
-    let body = if is_head { "" } else { &xml };
-    format!("HTTP/1.1 {status} {code}\r\ncontent-length: {len}\r\n\r\n{body}")
+    let body = format!("<Error><Code>{code}</Code><Message>made to fail</Message></Error>");
+    (format!("HTTP/1.1 {status} {code}\r\ncontent-length: {}\r\n\r\n", body.len()), body)
 }

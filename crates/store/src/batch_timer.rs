@@ -1,6 +1,8 @@
 //! The time that a worker has spent on its current batch, visible to other threads meanwhile.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::lock::lock;
 
 /// Times a worker's current batch. One thread writes, any thread reads.
 ///
@@ -94,7 +96,7 @@ impl BatchTimer {
     }
 
     fn account(&self) -> MutexGuard<'_, Account> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.account)
     }
 }
 

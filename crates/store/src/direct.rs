@@ -5,9 +5,10 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::buffer::is_aligned;
+use crate::lock::lock;
 use crate::open_file::{OpenFile, failed};
 use crate::partial::Partial;
 use crate::{AlignedBuf, BLOCK_BYTES, Durability, Object, Op, Resident, StoreError, Upload};
@@ -24,12 +25,12 @@ pub(crate) struct WindowPool {
 
 impl WindowPool {
     fn take(&self) -> AlignedBuf {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = lock(&self.idle).pop();
         idle.unwrap_or_else(|| AlignedBuf::new(WINDOW_BYTES))
     }
 
     fn put_back(&self, window: AlignedBuf) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         if idle.len() < WINDOWS_MAX {
             idle.push(window);
         }
@@ -133,7 +134,7 @@ impl DirectUpload {
     }
 
     fn cut(&self) -> MutexGuard<'_, Option<u64>> {
-        self.cut_at.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.cut_at)
     }
 
     fn end(&self) -> Option<u64> {

@@ -33,6 +33,7 @@ mod fault_injecting;
 mod key;
 mod latency;
 mod limit;
+mod lock;
 mod looped;
 mod mapped;
 mod memory;

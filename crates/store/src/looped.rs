@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::{
     Capabilities, EntryKind, FolderEntry, Object, Op, ReadQueue, SequentialQueue, Store,
-    StoreError, Upload, key,
+    StoreError, Upload, key, memory,
 };
 
 /// A store in which every key that ends with a known suffix is an object. Clones share the bytes.
@@ -130,20 +130,10 @@ impl Object for LoopedObject {
     }
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
-        let found = self.bytes.len() - start;
-        if found < buf.len() {
-            let (path, wanted, found) = (self.path.clone(), buf.len() as u64, found as u64);
-            return Err(StoreError::Short { path, offset, wanted, found });
-        }
-        buf.copy_from_slice(&self.bytes[start..start + buf.len()]);
-        Ok(())
+        memory::read_exact(&self.bytes, offset, buf, || self.path.clone())
     }
 
     fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
-        let len = buf.len().min(self.bytes.len() - start);
-        buf[..len].copy_from_slice(&self.bytes[start..start + len]);
-        Ok(len)
+        Ok(memory::read_up_to(&self.bytes, offset, buf))
     }
 }

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_grew_is_mapped_anew() {
+    fn a_file_that_grew_is_mapped_again() {
         let (mut file, mut object) = mapped(b"");
         check_short(&mut object, 0, 1, 0);
         file.write_all(b"abc").unwrap();

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use feedline_clock::Clock;
 use feedline_location::MEMORY;
 
+use crate::lock::lock;
 use crate::{
     Capabilities, Durability, EntryKind, FolderEntry, Object, Op, Store, StoreError, TraceSites,
     Upload, key, partial,
@@ -65,7 +66,7 @@ impl Memory {
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.content)
     }
 
     fn pause(&self, op: Op, key: &str, offset: u64, len: usize) {
@@ -245,23 +246,35 @@ impl Object for MemoryObject {
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         self.store.pause(Op::Read, &self.key, offset, buf.len());
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
-        let found = self.bytes.len() - start;
-        if found < buf.len() {
-            let (wanted, found) = (buf.len() as u64, found as u64);
-            let path = self.store.locate(&self.key);
-            return Err(StoreError::Short { path, offset, wanted, found });
-        }
-        buf.copy_from_slice(&self.bytes[start..start + buf.len()]);
-        Ok(())
+        read_exact(&self.bytes, offset, buf, || self.store.locate(&self.key))
     }
 
     fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
-        let len = buf.len().min(self.bytes.len() - start);
-        self.store.pause(Op::Read, &self.key, offset, len);
-        buf[..len].copy_from_slice(&self.bytes[start..start + len]);
-        Ok(len)
+        let found = read_up_to(&self.bytes, offset, buf);
+        self.store.pause(Op::Read, &self.key, offset, found);
+        Ok(found)
+    }
+}
+
+/// Copies what `bytes` has at `offset`; returns how much that is.
+pub(crate) fn read_up_to(bytes: &[u8], offset: u64, buf: &mut [u8]) -> usize {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+    let len = buf.len().min(bytes.len() - start);
+    buf[..len].copy_from_slice(&bytes[start..start + len]);
+    len
+}
+
+/// Like [`read_up_to`], but fewer bytes than `buf` holds are an error that names the object.
+pub(crate) fn read_exact(
+    bytes: &[u8],
+    offset: u64,
+    buf: &mut [u8],
+    name: impl FnOnce() -> String,
+) -> Result<(), StoreError> {
+    let (wanted, found) = (buf.len() as u64, read_up_to(bytes, offset, buf) as u64);
+    match found == wanted {
+        true => Ok(()),
+        false => Err(StoreError::Short { path: name(), offset, wanted, found }),
     }
 }
 
@@ -276,7 +289,7 @@ impl Upload for MemoryUpload {
         self.store.pause(Op::Write, &self.key, offset, bytes.len());
         let start = usize::try_from(offset).expect("what is in memory has an address");
         let end = start + bytes.len();
-        let mut written = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = lock(&self.bytes);
         if written.len() < end {
             written.resize(end, 0);
         }

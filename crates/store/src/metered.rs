@@ -1,15 +1,15 @@
 //! A store that counts and times its calls.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use feedline_clock::Clock;
 use feedline_recorder::Site;
 
-use crate::request_count::{self, RequestCount};
+use crate::lock::lock;
 use crate::trace_sites::{Asked, Names};
 use crate::{
     BatchTimer, Call, CallOutcome, Destination, Durability, Meter, Object, ObjectRange, Op,
-    ReadQueue, Resident, Store, StoreError, Upload, Wrapper,
+    ReadQueue, RequestCount, Resident, Store, StoreError, Upload, Wrapper,
 };
 
 /// Wraps a store for one worker: every call is timed, counted, added to the worker's batch timer and,
@@ -51,7 +51,7 @@ impl<S: Store> Metered<S> {
 
     /// Returns the counters and resets them.
     pub fn take(&self) -> Meter {
-        std::mem::take(&mut self.ledger.meter.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.ledger.meter))
     }
 }
 
@@ -72,7 +72,7 @@ impl Ledger {
         call: impl FnOnce() -> Result<T, StoreError>,
         moved: impl FnOnce(&T) -> u64,
     ) -> Result<T, StoreError> {
-        let before = request_count::total();
+        let before = RequestCount::of_thread();
         let start = self.clock.now();
         self.progress.enter_storage(start);
         let begun = Site::begin_call();
@@ -85,13 +85,13 @@ impl Ledger {
             Ok(bytes) => CallOutcome::Done { bytes },
             Err(_) => CallOutcome::Failed,
         };
-        let took = request_count::total() - before;
+        let took = RequestCount::of_thread() - before;
         self.record(asked, end.saturating_sub(start), outcome, took);
         result
     }
 
     fn record(&self, asked: Asked, duration_ns: u64, outcome: CallOutcome, took: RequestCount) {
-        let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut meter = lock(&self.meter);
         meter.record(asked.op, duration_ns, outcome);
         meter.record_requests(asked.op, took);
         if asked.moves() {
@@ -226,9 +226,9 @@ impl ReadQueue for MeteredQueue {
     ) -> Result<u64, StoreError> {
         let Self { inner, ledger, root } = self;
         ledger.progress.enter_storage(ledger.clock.now());
-        let mut before = request_count::total();
+        let mut before = RequestCount::of_thread();
         let result = inner.read(ranges, to, &mut |call| {
-            let now = request_count::total();
+            let now = RequestCount::of_thread();
             ledger.queued(root, ranges, call, now - before);
             before = now;
             seen(call);

@@ -167,7 +167,7 @@ pub(crate) fn host_name() -> io::Result<Vec<u8>> {
     Ok(name[..len].to_vec())
 }
 
-/// Whether there is a process of that number, whoever owns it.
+/// Whether a process with this id exists, of any user.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let Ok(pid @ 1..) = libc::pid_t::try_from(pid) else { return false };
     // SAFETY: takes and returns plain numbers; signal 0 is only checked, not sent.

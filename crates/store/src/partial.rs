@@ -48,7 +48,7 @@ pub fn partial_name(name: &str) -> String {
 /// Puts the folder `from` in the place of `to`; what stood there stands under `from` then.
 ///
 /// File systems that cannot exchange two names (NFS, some in user space) get there in three steps;
-/// what whoever is killed between them has left aside, [`remove_stale`] puts back.
+/// if the process is killed between them, [`remove_stale`] puts the old folder back.
 pub(crate) fn replace_folder(from: &Path, to: &Path) -> io::Result<()> {
     match os::exchange(from, to) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => fs::rename(from, to),
@@ -107,7 +107,7 @@ fn is_stale(name: &str) -> bool {
     owner(name).is_some_and(|(host, pid)| host == this_host() && !writes(pid))
 }
 
-/// Whether the process can still write: one that has ended and that nobody has asked about (a zombie)
+/// Whether the process can still write: one that has ended and that was not waited for (a zombie)
 /// is in the table of processes, and cannot.
 fn writes(pid: u32) -> bool {
     let state = fs::read_to_string(format!("/proc/{pid}/stat"));
@@ -183,7 +183,7 @@ impl Drop for Partial {
         if self.published {
             return;
         }
-        // If this fails, a hidden file stays that no listing shows; nobody is left to be told.
+        // If this fails, a hidden file stays that no listing shows; there is no caller to tell.
         let _ = fs::remove_file(&self.temporary);
     }
 }
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_has_ended_writes_no_more_even_if_nobody_has_asked_about_it() {
+    fn a_process_that_has_ended_writes_no_more_even_as_a_zombie() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         assert!(writes(child.id()));
         child.kill().unwrap();
@@ -236,7 +236,7 @@ mod tests {
                 Some(("node-7.site.4026531836", 4711)),
             ),
             (".a.partial-b.partial-h.1-2-3", Some(("h.1", 2))),
-            // Without a host: nobody knows where that process ran.
+            // Without a host: it is unknown where that process ran.
             (".img.npz.partial-99-0", None),
             (".img.npz.partial-h-x-0", None),
             ("img.npz.partial-h-1-0", None),

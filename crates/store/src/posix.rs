@@ -56,10 +56,10 @@ impl Posix {
         Posix { root: root.into(), mode, read_bytes, windows: Arc::default(), rings: None }
     }
 
-    /// The same store, but reads go through io_uring, and it has a queue.
+    /// Lets reads go through io_uring, which also gives the store a queue.
     ///
-    /// Tries it out at once: what the kernel or the container refuses is refused here, before
-    /// anything is read or written, and never done in another way.
+    /// Tests io_uring at once: if the kernel or the container forbids it, this fails before anything
+    /// is read or written. There is no fallback.
     pub fn with_ring(self) -> Result<Posix, StoreError> {
         if self.mode == Mode::Mapped {
             return Err(StoreError::RingMapped { root: self.root.display().to_string() });
@@ -67,19 +67,18 @@ impl Posix {
         Ok(Posix { rings: Some(Arc::new(RingPool::new()?)), ..self })
     }
 
-    /// The same store, but objects are asked for `read_bytes` at a time; 0 counts as 1. Direct reads
-    /// of a queue are rounded up to whole blocks.
+    /// Sets the size of reads; 0 counts as 1. Direct reads of a queue are rounded up to whole blocks.
     #[must_use]
     pub fn with_read_bytes(self, read_bytes: usize) -> Posix {
         Posix { read_bytes: read_bytes.max(1), ..self }
     }
 
     /// Whether the file system of the root, or of the nearest folder above it, takes direct I/O.
-    /// Where nobody may write, nobody can tell, and it counts as one that does not.
+    /// A folder without write permission cannot be tested and counts as one that does not.
     pub fn takes_direct(&self) -> Result<bool, StoreError> {
         let nearest = nearest(&self.root);
         let mut options = OpenOptions::new();
-        // A file without a name, which nobody ever sees.
+        // A file without a name, which never becomes visible.
         options.write(true).custom_flags(libc::O_DIRECT | libc::O_TMPFILE);
         match options.open(nearest).or_else(|refused| match refused.raw_os_error() {
             // Not every file system has such files.
@@ -338,7 +337,7 @@ fn nearest(path: &Path) -> &Path {
     if path.is_relative() && !found.exists() { Path::new(".") } else { found }
 }
 
-/// Opens per file for direct I/O and takes it away again.
+/// Creates a file for direct I/O and removes it again.
 fn try_direct(folder: &Path) -> io::Result<File> {
     let path = folder.join(partial::partial_name("direct"));
     let mut options = OpenOptions::new();

@@ -17,11 +17,12 @@
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use feedline_clock::Clock;
 
 use crate::Limit;
+use crate::lock::lock;
 
 /// Bound on the time compensated for late wake-ups, and so on a burst: what the limit allows in a
 /// millisecond.
@@ -117,7 +118,7 @@ impl RateLimiter {
     }
 
     fn schedule(&self) -> MutexGuard<'_, Schedule> {
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.schedule)
     }
 }
 
@@ -252,7 +253,7 @@ mod tests {
         schedule.lose(MADE_GOOD_NS);
         schedule.lose(20);
         assert_eq!(schedule.place(750, 100), 900);
-        // From here on places end in the past: nobody waits until the lost time is made good. None
+        // From here on places end in the past: no operation waits until the lost time is made good. None
         // begins before the end of the last.
         let mut place = |ready_ns, bytes| {
             assert_eq!(schedule.place(ready_ns, bytes), ready_ns);

@@ -27,7 +27,7 @@ mod upload;
 mod uri_keys;
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
@@ -41,6 +41,7 @@ use self::queue::RemoteQueue;
 use self::root::{Root, Service};
 use self::service::{Client, Recipe};
 use self::upload::RemoteUpload;
+use crate::lock::lock;
 use crate::{
     Capabilities, EntryKind, FolderEntry, Object, Op, ReadQueue, RemoteFault, RemoteOptions, Store,
     StoreError, TraceSites, Upload, key,
@@ -179,7 +180,7 @@ impl Inner {
     }
 
     fn made(&self) -> MutexGuard<'_, Made> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.made)
     }
 
     /// Waits for an operation of the shared client and charges its requests to this thread's call.

@@ -18,17 +18,12 @@ pub struct RequestCount {
 impl RequestCount {
     /// All requests of this thread's storage calls so far.
     pub fn of_thread() -> RequestCount {
-        total()
+        TOTAL.get()
     }
 }
 
 thread_local! {
     static TOTAL: Cell<RequestCount> = const { Cell::new(RequestCount { requests: 0, retries: 0 }) };
-}
-
-/// All requests of this thread so far.
-pub(crate) fn total() -> RequestCount {
-    TOTAL.get()
 }
 
 /// Adds requests of this thread's current call.

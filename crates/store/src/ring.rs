@@ -10,10 +10,11 @@ use std::io::{self, ErrorKind};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 
+use crate::lock::lock;
 use crate::{AlignedBuf, BLOCK_BYTES, StoreError};
 
 /// Idle rings kept; with more concurrent readers than this, the others make a ring each time.
@@ -182,10 +183,10 @@ impl RingPool {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<io::Result<usize>, StoreError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = lock(&self.idle).pop();
         let mut ring = idle.map_or_else(|| Ring::new(1), Ok)?;
         let read = ring.read_at(file, offset, buf);
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         if !ring.broken && idle.len() < RINGS_MAX {
             idle.push(ring);
         }

@@ -3,10 +3,11 @@
 //! Only a program that records its own trace reports them. The preload library sees the system calls
 //! below, so these would count twice.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use feedline_recorder::{CallFacts, Site, TextKind, UNNAMED, recorder};
 
+use crate::lock::lock;
 use crate::{Durability, Op, StoreError};
 
 /// The names of a store's calls in a trace. Every store has one, as a `static`.
@@ -131,7 +132,7 @@ impl Names {
         if !recorder().is_on() {
             return UNNAMED;
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         if known.last.1 != UNNAMED && known.last.0 == key {
             return known.last.1;
         }

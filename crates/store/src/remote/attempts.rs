@@ -5,10 +5,11 @@
 //! and every attempt enters itself there.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::failure::Failure;
 use super::raw::Tap;
+use crate::lock::lock;
 use crate::request_count::{self, RequestCount};
 
 tokio::task_local! {
@@ -79,7 +80,7 @@ impl Attempts {
     }
 
     fn last(&self) -> std::sync::MutexGuard<'_, Option<Failure>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.last)
     }
 }
 
@@ -91,7 +92,7 @@ mod tests {
     #[test]
     fn a_retry_is_an_attempt_after_one_that_may_pass() {
         let attempts = Attempts::default();
-        let before = request_count::total();
+        let before = RequestCount::of_thread();
         for status in [503, 404, 500, 500] {
             attempts.begin();
             attempts.fail(Failure::of_answer(Refusal { status, ..Refusal::default() }));
@@ -101,6 +102,6 @@ mod tests {
         attempts.charge();
         attempts.charge();
         // After the 503 and after each 500; what follows a 404 is another question.
-        assert_eq!(request_count::total() - before, RequestCount { requests: 5, retries: 3 });
+        assert_eq!(RequestCount::of_thread() - before, RequestCount { requests: 5, retries: 3 });
     }
 }

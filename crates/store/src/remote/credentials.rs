@@ -5,12 +5,14 @@
 //! keeps it until it is about to expire.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use object_store::{CredentialProvider, Error, Result};
 use tokio::runtime::Handle;
+
+use crate::lock::lock;
 
 /// How long a credential is taken from here without asking the provider, which renews it minutes
 /// before it expires.
@@ -31,7 +33,7 @@ impl<C> Shared<C> {
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Arc<C>)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Whoever waits for the answer drives it: there is no task beside the caller. All that is set up for
 //! a connection (its buffer, its timer) stays with it from one request to the next, and the socket can
 //! be read by anyone behind the head of an answer. A library for HTTP has not both: hyper had to be set
-//! up anew for each request so that the socket could be taken back from it, which made 25,000
+//! up again for each request so that the socket could be taken back from it, which made 25,000
 //! instructions a request of what are 12,000 here.
 
 use std::io::{self, IoSlice};

@@ -317,9 +317,9 @@ mod tests {
         assert_eq!(error.kind(), object_store::client::HttpErrorKind::Unknown);
         let failure = Failure { fault: RemoteFault::NoCredentials, message: "nobody knows".into() };
         assert_eq!(attempts.failure(), Some(failure));
-        let before = crate::request_count::total();
+        let before = crate::RequestCount::of_thread();
         attempts.charge();
-        assert_eq!((crate::request_count::total() - before).requests, 0);
+        assert_eq!((crate::RequestCount::of_thread() - before).requests, 0);
     }
 
     #[test]

@@ -5,13 +5,14 @@
 //! keeps its lane until that has ended. This is the one place, with the shared runtime for uploads
 //! and credentials, where time is not that of `feedline_clock`: sockets know no simulated time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::runtime::{Builder, Runtime};
 
 use super::attempts::Attempts;
 use super::service::{Client, Recipe};
 use crate::StoreError;
+use crate::lock::lock;
 
 /// Idle lanes kept; more readers than that at once make their own each time.
 const LANES_MAX: usize = 512;
@@ -44,7 +45,7 @@ impl Lanes {
     }
 
     pub(crate) fn take(self: &Arc<Self>) -> Result<Lease, StoreError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = lock(&self.idle).pop();
         let lane = match idle {
             Some(lane) => lane,
             None => {
@@ -73,7 +74,7 @@ impl std::ops::Deref for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut idle = self.home.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.home.idle);
         if idle.len() < LANES_MAX {
             idle.extend(self.lane.take());
         }

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
 use super::broken::{Broken, Stall};
 use super::socket::{Dialer, Origin, Socket};
+use crate::lock::lock;
 
 /// Idle connections kept; a queue has that many requests under way at most before it makes new ones.
 const IDLE_MAX: usize = 256;
@@ -80,7 +81,7 @@ impl Pool {
     /// Keeps a connection whose answer was read to its end.
     pub(crate) fn put(&self, mut connection: Connection) {
         connection.idle_since = Instant::now();
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         if idle.len() < IDLE_MAX {
             idle.push(connection);
         }
@@ -89,11 +90,11 @@ impl Pool {
     /// Whether a connection was given back.
     #[cfg(test)]
     pub(crate) fn keeps_any(&self) -> bool {
-        !self.idle.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !lock(&self.idle).is_empty()
     }
 
     fn pop(&self, uri: &http::Uri) -> Option<Connection> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         let at = idle.iter().rposition(|connection| connection.origin.serves(uri))?;
         Some(idle.swap_remove(at))
     }

@@ -13,7 +13,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
@@ -29,6 +29,7 @@ use super::broken::Broken;
 use super::exchange::ended;
 use super::message::Head;
 use super::pool::{Connection, Pool};
+use crate::lock::lock;
 
 /// What stands for bytes that were read past `object_store`.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -49,7 +50,7 @@ struct State {
 
 impl Tap {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(crate) fn put(&self, body: RawBody) {

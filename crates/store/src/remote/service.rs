@@ -24,7 +24,7 @@ use super::profile::{self, Profile};
 use super::root::{Root, Service};
 use super::signature::Signer;
 use super::socket::Dialer;
-use super::uri_keys::UriKeys;
+use super::uri_keys::{BucketIn, UriKeys};
 use crate::{Op, RemoteOptions, StoreError};
 
 /// Smallest part S3 takes, except for the last one.
@@ -163,7 +163,7 @@ fn check(root: &Root, options: &RemoteOptions) -> Result<(), StoreError> {
 }
 
 /// An endpoint, with the bucket in its host's name if it belongs there.
-fn endpoint_url(root: &Root, text: &str, path_style: bool) -> Result<Url, StoreError> {
+fn endpoint_url(root: &Root, text: &str, bucket_in: BucketIn) -> Result<Url, StoreError> {
     let refused = |reason| refuse(root, "endpoint", reason);
     let mut url = Url::parse(text).map_err(|_| refused("expected a URL"))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -173,7 +173,7 @@ fn endpoint_url(root: &Root, text: &str, path_style: bool) -> Result<Url, StoreE
         return Err(refused("expected no user, no password and no query in it"));
     }
     let host = url.host_str().unwrap_or_default().to_owned();
-    if !path_style && !host.starts_with(&format!("{}.", root.bucket)) {
+    if bucket_in == BucketIn::Host && !host.starts_with(&format!("{}.", root.bucket)) {
         let host = format!("{}.{host}", root.bucket);
         url.set_host(Some(&host)).map_err(|_| refused("expected a host's name"))?;
     }
@@ -192,6 +192,15 @@ struct Setup<'a> {
     options: &'a RemoteOptions,
     home: &'a Handle,
     connector: Connector,
+}
+
+/// Where the credentials of an S3 bucket come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Credentials {
+    /// The options, the environment or a profile name a key.
+    Given,
+    /// A service of the provider must be asked for them.
+    Fetched,
 }
 
 impl Setup<'_> {
@@ -214,7 +223,8 @@ impl Setup<'_> {
         let set = |builder: &AmazonS3Builder, key| builder.get_config_value(&key);
         let has_key = options.access_key_id.is_some()
             || set(&builder, AmazonS3ConfigKey::AccessKeyId).is_some();
-        let profile = self.profile(has_key)?;
+        let mut credentials = if has_key { Credentials::Given } else { Credentials::Fetched };
+        let profile = self.profile(credentials)?;
         let endpoint = options.endpoint_url.clone();
         let endpoint = endpoint
             .or_else(|| set(&builder, AmazonS3ConfigKey::S3Endpoint))
@@ -229,10 +239,13 @@ impl Setup<'_> {
         builder = builder.with_region(&region);
 
         let asked = set(&builder, AmazonS3ConfigKey::VirtualHostedStyleRequest);
-        let path_style = options.force_path_style.unwrap_or(asked.as_deref() != Some("true"));
-        builder = builder.with_virtual_hosted_style_request(!path_style);
+        let bucket_in = match options.force_path_style.unwrap_or(asked.as_deref() != Some("true")) {
+            true => BucketIn::Path,
+            false => BucketIn::Host,
+        };
+        builder = builder.with_virtual_hosted_style_request(bucket_in == BucketIn::Host);
         if let Some(endpoint) = endpoint {
-            let url = endpoint_url(self.root, &endpoint, path_style)?;
+            let url = endpoint_url(self.root, &endpoint, bucket_in)?;
             builder = builder
                 .with_allow_http(url.scheme() == "http")
                 .with_config(AmazonS3ConfigKey::S3Endpoint, url.as_str().trim_end_matches('/'));
@@ -247,13 +260,15 @@ impl Setup<'_> {
                 _ => None,
             },
         };
-        let is_static = has_key || keys.is_some();
+        if keys.is_some() {
+            credentials = Credentials::Given;
+        }
         if let Some((key_id, secret_key, token)) = keys {
             let credential = AwsCredential { key_id, secret_key, token };
             let provider = StaticCredentialProvider::new(credential);
             builder = builder.with_credentials(Arc::new(provider));
         }
-        self.finish_s3(builder, &region, path_style, is_static)
+        self.finish_s3(builder, &region, bucket_in, credentials)
     }
 
     /// Shares what must be fetched, and takes signatures over. Those of directory buckets are left
@@ -262,8 +277,8 @@ impl Setup<'_> {
         &mut self,
         mut builder: AmazonS3Builder,
         region: &str,
-        path_style: bool,
-        is_static: bool,
+        bucket_in: BucketIn,
+        given: Credentials,
     ) -> Result<(Connector, ServiceBuilder), StoreError> {
         let is_set = |key| builder.get_config_value(&key).is_some_and(|value| means_yes(&value));
         let unsigned = self.options.unsigned || is_set(AmazonS3ConfigKey::SkipSignature);
@@ -273,7 +288,7 @@ impl Setup<'_> {
         let mut connector = self.connector.clone();
         let store = builder.clone().with_http_connector(connector.clone()).build();
         let store = store.map_err(|error| unusable(&self.root.text, &error))?;
-        let credentials = match is_static || unsigned {
+        let credentials = match given == Credentials::Given || unsigned {
             true => Arc::clone(store.credentials()),
             false => Shared::new(Arc::clone(store.credentials()), self.home.clone()) as _,
         };
@@ -285,16 +300,18 @@ impl Setup<'_> {
             builder = builder.with_skip_signature(true);
         }
         if self.options.uri_keys {
-            connector.uri_keys = Some(UriKeys::new(&self.root.bucket, path_style));
+            connector.uri_keys = Some(UriKeys::new(&self.root.bucket, bucket_in));
         }
         Ok((connector, ServiceBuilder::S3(builder)))
     }
 
-    fn profile(&self, has_key: bool) -> Result<Profile, StoreError> {
+    fn profile(&self, credentials: Credentials) -> Result<Profile, StoreError> {
         match profile::load(&|name| std::env::var(name).ok()) {
             Ok(profile) => Ok(profile),
-            // Credentials are there already, and nobody asked for this profile.
-            Err(_) if has_key || self.options.unsigned => Ok(Profile::default()),
+            // The profile is not needed.
+            Err(_) if credentials == Credentials::Given || self.options.unsigned => {
+                Ok(Profile::default())
+            }
             Err(error) => Err(refuse(self.root, "AWS profile", &error.to_string())),
         }
     }
@@ -304,7 +321,7 @@ impl Setup<'_> {
             .with_bucket_name(&self.root.bucket)
             .with_retry(self.retry());
         if let Some(endpoint) = &self.options.endpoint_url {
-            let url = endpoint_url(self.root, endpoint, true)?;
+            let url = endpoint_url(self.root, endpoint, BucketIn::Path)?;
             let client = ClientOptions::new().with_allow_http(url.scheme() == "http");
             builder = builder
                 .with_base_url(url.as_str().trim_end_matches('/'))
@@ -334,7 +351,7 @@ impl Setup<'_> {
                 .with_config(AzureConfigKey::CredentialType, "access_key");
         }
         if let Some(endpoint) = &self.options.endpoint_url {
-            let url = endpoint_url(self.root, endpoint, true)?;
+            let url = endpoint_url(self.root, endpoint, BucketIn::Path)?;
             builder = builder
                 .with_allow_http(url.scheme() == "http")
                 .with_endpoint(url.as_str().trim_end_matches('/').to_owned())
@@ -417,14 +434,14 @@ mod tests {
     #[test]
     fn endpoints_name_the_bucket_where_it_belongs() {
         let root = Root::parse("s3://bucket/x").unwrap();
-        let found = |text, path_style| endpoint_url(&root, text, path_style);
-        for (text, path_style, expected) in [
-            ("http://h:9000", true, "http://h:9000/"),
-            ("http://h:9000/", false, "http://bucket.h:9000/"),
-            ("https://bucket.h", false, "https://bucket.h/"),
-            ("https://h/at", true, "https://h/at"),
+        let found = |text, bucket_in| endpoint_url(&root, text, bucket_in);
+        for (text, bucket_in, expected) in [
+            ("http://h:9000", BucketIn::Path, "http://h:9000/"),
+            ("http://h:9000/", BucketIn::Host, "http://bucket.h:9000/"),
+            ("https://bucket.h", BucketIn::Host, "https://bucket.h/"),
+            ("https://h/at", BucketIn::Path, "https://h/at"),
         ] {
-            assert_eq!(found(text, path_style).unwrap().as_str(), expected);
+            assert_eq!(found(text, bucket_in).unwrap().as_str(), expected);
         }
         for (text, reason) in [
             ("h:9000", "expected http:// or https://"),
@@ -432,9 +449,9 @@ mod tests {
             ("http://u:hush@h", "expected no user, no password and no query in it"),
             ("http://h?sig=hush", "expected no user, no password and no query in it"),
         ] {
-            let said = found(text, true).unwrap_err().to_string();
+            let said = found(text, BucketIn::Path).unwrap_err().to_string();
             assert_eq!(said, format!("endpoint of s3://bucket/x: {reason}"));
         }
-        assert!(found("http://127.0.0.1", true).is_ok());
+        assert!(found("http://127.0.0.1", BucketIn::Path).is_ok());
     }
 }

@@ -8,7 +8,7 @@
 
 use std::io::Write as _;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,6 +20,7 @@ use object_store::client::{HttpRequest, HttpRequestBody};
 use ring::{digest, hmac};
 
 use super::broken::Broken;
+use crate::lock::lock;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const DATE: HeaderName = HeaderName::from_static("x-amz-date");
@@ -121,7 +122,7 @@ impl Signer {
     /// The key of the day, and the time in the words of the protocol.
     fn key_at(&self, credential: Arc<AwsCredential>, unix_s: u64) -> (Arc<DayKey>, Arc<str>) {
         let day = unix_s / SECONDS_A_DAY;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         let known = kept.take().filter(|Kept { key, .. }| {
             key.day == day
                 && (Arc::ptr_eq(&key.credential, &credential) || key.credential == credential)

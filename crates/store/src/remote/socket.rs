@@ -45,21 +45,21 @@ impl Origin {
             _ => return Err(invalid()),
         };
         let host = uri.host().ok_or_else(invalid)?.trim_matches(['[', ']']).to_owned();
-        let port = uri.port_u16().unwrap_or(default_port(tls));
+        let port = uri.port_u16().unwrap_or(default_port(uri));
         Ok(Origin { tls, host, port })
     }
 
     /// Whether a connection that goes there can be asked for that.
     pub(crate) fn serves(&self, uri: &http::Uri) -> bool {
         let scheme = if self.tls { "https" } else { "http" };
-        let port = uri.port_u16().unwrap_or(default_port(self.tls));
+        let port = uri.port_u16().unwrap_or(default_port(uri));
         let host = uri.host().map(|host| host.trim_matches(['[', ']']));
         host == Some(&*self.host) && port == self.port && uri.scheme_str() == Some(scheme)
     }
 }
 
-fn default_port(tls: bool) -> u16 {
-    if tls { 443 } else { 80 }
+fn default_port(uri: &http::Uri) -> u16 {
+    if uri.scheme_str() == Some("https") { 443 } else { 80 }
 }
 
 impl Dialer {

@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use super::attempts::Attempts;
 use super::failure;
 use super::{Inner, Service};
+use crate::lock::lock;
 use crate::{Durability, Op, RemoteFault, StoreError, Upload};
 
 /// Parts under way, in bytes; one part may be larger.
@@ -254,7 +255,7 @@ impl RemoteUpload {
 /// Parts are numbered in the order in which they are filled, so there is one writer at a time.
 impl Upload for Mutex<RemoteUpload> {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        self.lock().unwrap_or_else(PoisonError::into_inner).write_at(offset, bytes)
+        lock(self).write_at(offset, bytes)
     }
 
     fn is_in_order(&self) -> bool {
@@ -268,7 +269,7 @@ impl Upload for Mutex<RemoteUpload> {
 }
 
 /// Takes back what was sent, if it was not published. What goes wrong there stays unsaid, because an
-/// error is on its way already, or nobody is left to be told.
+/// error is on its way already, or there is no caller left to tell.
 impl Drop for RemoteUpload {
     fn drop(&mut self) {
         let Some(mut parts) = self.parts.take() else { return };

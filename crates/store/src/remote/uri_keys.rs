@@ -8,17 +8,25 @@ use bytes::Bytes;
 use http::Uri;
 use object_store::client::HttpRequest;
 
+/// Where requests name the bucket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BucketIn {
+    /// In the first part of the path, as MinIO and Ceph expect it.
+    Path,
+    /// In the name of the host.
+    Host,
+}
+
 /// How requests are rewritten.
 #[derive(Clone)]
 pub(crate) struct UriKeys {
     bucket: String,
-    /// The bucket is the first part of the path.
-    path_style: bool,
+    bucket_in: BucketIn,
 }
 
 impl UriKeys {
-    pub(crate) fn new(bucket: &str, path_style: bool) -> UriKeys {
-        UriKeys { bucket: bucket.to_owned(), path_style }
+    pub(crate) fn new(bucket: &str, bucket_in: BucketIn) -> UriKeys {
+        UriKeys { bucket: bucket.to_owned(), bucket_in }
     }
 
     /// Makes keys of the request whole URIs.
@@ -29,7 +37,7 @@ impl UriKeys {
 
     fn rewritten(&self, uri: &Uri) -> Result<Uri, http::Error> {
         let path = uri.path();
-        let at = if self.path_style {
+        let at = if self.bucket_in == BucketIn::Path {
             // After `/bucket`; an endpoint may have a path of its own before it.
             let needle = format!("/{}/", self.bucket);
             path.find(&needle).map(|at| at + needle.len())
@@ -84,32 +92,32 @@ impl UriKeys {
 mod tests {
     use super::*;
 
-    fn keys(path_style: bool) -> UriKeys {
-        UriKeys::new("b", path_style)
+    fn keys(bucket_in: BucketIn) -> UriKeys {
+        UriKeys::new("b", bucket_in)
     }
 
-    fn check(path_style: bool, uri: &str, expected: &str) {
-        let found = keys(path_style).rewritten(&uri.parse().unwrap()).unwrap();
+    fn check(bucket_in: BucketIn, uri: &str, expected: &str) {
+        let found = keys(bucket_in).rewritten(&uri.parse().unwrap()).unwrap();
         assert_eq!(found.to_string(), expected);
     }
 
     #[test]
     fn keys_become_uris() {
-        check(true, "http://h/b/train/x", "http://h/b/s3%3A//b/train/x");
-        check(true, "http://h/at/b/train/x", "http://h/at/b/s3%3A//b/train/x");
-        check(false, "https://b.h/b/x", "https://b.h/s3%3A//b/b/x");
+        check(BucketIn::Path, "http://h/b/train/x", "http://h/b/s3%3A//b/train/x");
+        check(BucketIn::Path, "http://h/at/b/train/x", "http://h/at/b/s3%3A//b/train/x");
+        check(BucketIn::Host, "https://b.h/b/x", "https://b.h/s3%3A//b/b/x");
     }
 
     #[test]
     fn listings_begin_below_the_uri() {
         check(
-            true,
+            BucketIn::Path,
             "http://h/b?delimiter=%2F&list-type=2&prefix=train%2F&start-after=train%2Fx",
             "http://h/b?delimiter=%2F&list-type=2&prefix=s3%3A%2F%2Fb%2Ftrain%2F\
              &start-after=s3%3A%2F%2Fb%2Ftrain%2Fx",
         );
         check(
-            true,
+            BucketIn::Path,
             "http://h/b?continuation-token=prefix&list-type=2",
             "http://h/b?continuation-token=prefix&list-type=2&prefix=s3%3A%2F%2Fb%2F",
         );
@@ -121,8 +129,8 @@ mod tests {
                       </Contents><CommonPrefixes><Prefix>s3://b/t/y/</Prefix></CommonPrefixes>";
         let expected = "<ListBucketResult><Prefix>t/</Prefix><Contents><Key>t/x</Key>\
                         </Contents><CommonPrefixes><Prefix>t/y/</Prefix></CommonPrefixes>";
-        assert_eq!(keys(true).strip(Bytes::from_static(answer.as_bytes())), expected);
+        assert_eq!(keys(BucketIn::Path).strip(Bytes::from_static(answer.as_bytes())), expected);
         let error = Bytes::from_static(b"<Error><Key>s3://b/x</Key></Error>");
-        assert_eq!(keys(true).strip(error.clone()), error);
+        assert_eq!(keys(BucketIn::Path).strip(error.clone()), error);
     }
 }
