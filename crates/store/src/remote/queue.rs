@@ -67,6 +67,7 @@ struct Read<'b> {
 }
 
 /// The next thing that happened.
+#[expect(clippy::large_enum_variant, reason = "moved once per request, out of a boxed future")]
 enum Event<'b> {
     /// The answer has begun; it says how large the object is.
     Answered(Read<'b>, object_store::Result<Answer>),
