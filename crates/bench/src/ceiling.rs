@@ -17,13 +17,13 @@ use feedline_workload::{ReadModel, TimeSpec, Workload};
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::folder::{Existing, OutputFolder};
-use crate::framework::FrameworkPlan;
-use crate::host;
+use crate::plan::framework::FrameworkPlan;
+use crate::plan::supported::{self, sample_sizes};
 use crate::plan::{Plan, Semantics};
+use crate::results::folder::{Existing, OutputFolder};
+use crate::results::host;
+use crate::results::summary::Summary;
 use crate::run::Run;
-use crate::summary::Summary;
-use crate::support::{self, sample_sizes};
 
 /// Bytes of one file in memory, if its samples allow.
 const FILE_BYTES: u64 = 64 << 20;
@@ -288,7 +288,7 @@ impl<'a> Bench<'a> {
         }
         let compute_s = workload.train.computation_time.mean_seconds();
         let target_percent = 100.0 * workload.metric.au;
-        let format = support::format(&workload, Semantics::Feedline)?;
+        let format = supported::format(&workload, Semantics::Feedline)?;
         let element = workload.dataset.record_element_type;
         let sample = largest_sample(&workload, element);
         let dataset = &mut workload.dataset;

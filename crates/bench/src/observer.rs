@@ -2,7 +2,7 @@
 
 use feedline_dataset::{GenerationProgress, VerificationProgress};
 
-use crate::outcome::Direction;
+use crate::results::outcome::Direction;
 
 /// What the steps of an epoch are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

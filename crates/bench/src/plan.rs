@@ -1,17 +1,23 @@
 //! What a run will do: a pure function of the workload and the number of ranks.
 
+pub(crate) mod calibration;
+pub(crate) mod checkpoints;
+pub(crate) mod dealing;
+pub(crate) mod framework;
+pub(crate) mod reading;
+pub(crate) mod supported;
+
 use feedline_dataset::{NameRule, SampleSpace, Shuffle};
 use feedline_loader::Dealing;
 use feedline_workload::{Sharding, Workload};
 
 use serde::{Deserialize, Serialize};
 
-use crate::dealing::{self, DLIO_MAIN};
 use crate::error::BenchError;
-use crate::framework::FrameworkPlan;
-use crate::metrics::{BlockTally, Window};
-use crate::reading::ReadPlan;
-use crate::support;
+use crate::plan::dealing::DLIO_MAIN;
+use crate::plan::framework::FrameworkPlan;
+use crate::plan::reading::ReadPlan;
+use crate::results::metrics::{BlockTally, Window};
 
 /// Whose rules a run follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +107,7 @@ impl Plan {
             prefix: dataset.file_prefix.clone(),
             total,
             subfolders,
-            extension: support::extension(workload),
+            extension: supported::extension(workload),
         };
         let mut plan = Self {
             semantics,

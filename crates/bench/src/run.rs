@@ -3,6 +3,12 @@
 //! In a job of several processes all of them go through this together. Process 0 looks at what is
 //! there, says what is to be done, and gets everything that was measured.
 
+pub(crate) mod gather;
+pub(crate) mod journal;
+pub(crate) mod rank_threads;
+pub(crate) mod storage_emulation;
+pub(crate) mod wire;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,29 +24,28 @@ use feedline_store::{EntryKind, Store};
 use feedline_workload::{ShuffleMode, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::assessment::{Assessment, Circumstances};
-use crate::cache::CachePolicy;
-use crate::checkpoint_phase::CheckpointPhase;
+use crate::checkpoints::job::{SaveJob, with_saver};
+use crate::checkpoints::phase::CheckpointPhase;
+use crate::checkpoints::setup::CheckpointSetup;
 use crate::error::BenchError;
-use crate::folder::OutputFolder;
-use crate::gather::{self, Gathered};
-use crate::host::Host;
-use crate::journal::Journal;
-use crate::moment::Moment;
 use crate::observer::{Level, Observer, Silent};
-use crate::outcome::{Outcome, RankOutcome};
 use crate::plan::Plan;
-use crate::rank_threads::{on_ranks, step_log};
-use crate::results;
-use crate::save_job::{SaveJob, with_saver};
-use crate::settled::Settled;
+use crate::plan::supported;
+use crate::results::assessment::{Assessment, Circumstances};
+use crate::results::files;
+use crate::results::folder::OutputFolder;
+use crate::results::host::Host;
+use crate::results::moment::Moment;
+use crate::results::outcome::{Outcome, RankOutcome};
+use crate::results::summary::Summary;
+use crate::results::summary_file::SummaryFile;
+use crate::run::gather::Gathered;
+use crate::run::journal::Journal;
+use crate::run::rank_threads::{on_ranks, step_log};
+use crate::run::storage_emulation::StorageEmulation;
 use crate::spans;
-use crate::storage_emulation::StorageEmulation;
-use crate::summary::Summary;
-use crate::summary_file::SummaryFile;
-use crate::support;
+use crate::train::page_cache::CachePolicy;
 use crate::train::{Job, Trainer};
-use crate::wire;
 
 /// A file may differ from the described size by one part in this many, for headers of other writers.
 const SIZE_TOLERANCE: u64 = 50;
@@ -104,7 +109,7 @@ pub struct PreparedRun {
     /// What there is of the files to make.
     existing: ExistingFiles,
     /// What is known of the checkpoints, if there are to be any.
-    saves: Option<Settled>,
+    saves: Option<CheckpointSetup>,
 }
 
 /// The files that a run reads.
@@ -154,14 +159,14 @@ impl Run {
         let storage = self.storage.begin(&self.clock, seed, &self.stop, &self.team);
         self.data = storage.wrap(self.data);
         self.checkpoints = storage.wrap(self.checkpoints);
-        let format = support::format(&self.workload, self.plan.semantics)?;
-        let spec = support::dataset_spec(&self.workload, &self.plan, format);
+        let format = supported::format(&self.workload, self.plan.semantics)?;
+        let spec = supported::dataset_spec(&self.workload, &self.plan, format);
         self.check_memory()?;
         let existing = ExistingFiles::Unknown;
         let mut prepared = PreparedRun { run: self, spec, found: None, existing, saves: None };
         let workflow = &prepared.run.workload.workflow;
         if workflow.checkpoint {
-            prepared.saves = Some(Settled::new(&prepared.run)?);
+            prepared.saves = Some(CheckpointSetup::new(&prepared.run)?);
         }
         if workflow.generate_data {
             let quiet = |_| ();
@@ -212,7 +217,7 @@ impl Run {
         }
         // First, so that what is left of an interrupted removal does not pass for a whole set.
         data.remove(MANIFEST_NAME)?;
-        let format = support::format(workload, outcome.plan.semantics)?;
+        let format = supported::format(workload, outcome.plan.semantics)?;
         for rule in [&outcome.plan.train_files, &outcome.plan.eval_files] {
             remove_files(data, rule, format.companions())?;
         }
@@ -271,8 +276,8 @@ impl PreparedRun {
         let outcome = self.measure(&journal, folder)?;
         let summary = Summary::new(&outcome);
         let assessment = Assessment::new(circumstances, &workload, &outcome, &summary);
-        let file = results::write(folder, &outcome, &summary, &assessment)?;
-        results::close_log(&journal, folder, &outcome, &summary, &assessment);
+        let file = files::write(folder, &outcome, &summary, &assessment)?;
+        files::close_log(&journal, folder, &outcome, &summary, &assessment);
         Run::discard_data(&workload, &*data, &outcome)?;
         Ok(FinishedRun { outcome, summary, assessment, file })
     }
@@ -335,7 +340,7 @@ impl PreparedRun {
             };
             self.run.announce_steps(journal);
             let (names, saves) = (found.train.names(&self.run.plan.train_files), self.saves.take());
-            let format = support::read_format(&self.run.workload, &self.run.plan.reading)?;
+            let format = supported::read_format(&self.run.workload, &self.run.plan.reading)?;
             ranks = self.run.train(format, found, saves, (journal, out))?;
             // Afterwards: asking for its size would warm what a cold run is about to open.
             if self.run.team.leads()
@@ -436,7 +441,7 @@ impl Run {
         &mut self,
         format: Arc<dyn Format>,
         found: Found,
-        saves: Option<Settled>,
+        saves: Option<CheckpointSetup>,
         (journal, out): (&Journal, &Path),
     ) -> Result<Vec<RankOutcome>, BenchError> {
         for notice in
@@ -476,7 +481,7 @@ impl Run {
     /// Saves and loads checkpoints and does nothing else.
     fn checkpoint(
         &self,
-        saves: Settled,
+        saves: CheckpointSetup,
         journal: &Journal,
         out: &Path,
     ) -> Result<Vec<RankOutcome>, BenchError> {
@@ -491,11 +496,15 @@ impl Run {
         })
     }
 
-    fn save_job(&self, settled: Settled, journal: &Journal) -> Result<SaveJob<'_>, BenchError> {
-        settled.announce(journal);
+    fn save_job(
+        &self,
+        setup: CheckpointSetup,
+        journal: &Journal,
+    ) -> Result<SaveJob<'_>, BenchError> {
+        setup.announce(journal);
         self.checkpoints.make_folder("")?;
         let (store, stop) = (Arc::clone(&self.checkpoints), Arc::clone(&self.stop));
-        Ok(SaveJob::new(&self.clock, store, &self.workload, settled, stop))
+        Ok(SaveJob::new(&self.clock, store, &self.workload, setup, stop))
     }
 
     /// `random` draws a new order every run, everything else follows the workload's seed.

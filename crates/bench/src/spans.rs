@@ -48,13 +48,13 @@ pub(crate) fn mark_read_model(model: ReadMethod) {
 
 /// Where a rank is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Here {
+pub(crate) struct StepPosition {
     pub(crate) epoch: u32,
     /// Counted from 1, within the epoch.
     pub(crate) step: u64,
 }
 
-impl Here {
+impl StepPosition {
     /// Something begins here.
     pub(crate) fn begin(self, site: &'static Site) -> Span<'static> {
         let mut span = in_epoch(site, self.epoch);

@@ -11,11 +11,11 @@ use feedline_store::{Memory, Mode, Posix, Store};
 use feedline_workload::{DataLoader, IoEngine, SampleFormat, Workload};
 
 use crate::error::BenchError;
-use crate::folder::{Existing, OutputFolder};
+use crate::plan::reading::LoaderPlan;
+use crate::plan::supported;
 use crate::plan::{Plan, Semantics};
-use crate::reading::LoaderPlan;
+use crate::results::folder::{Existing, OutputFolder};
 use crate::run::Run;
-use crate::support;
 
 /// Rounds of a measurement, of which the median counts; the script does the same.
 const ROUNDS: usize = 5;
@@ -107,7 +107,7 @@ impl Specimen {
         let data = DataSet {
             store: Arc::clone(&self.store),
             names: Arc::new(self.plan.train_files.clone()),
-            format: support::read_format(&self.workload, &self.plan.reading)?,
+            format: supported::read_format(&self.workload, &self.plan.reading)?,
             reading,
             stop: Arc::clone(stop),
             look: None,

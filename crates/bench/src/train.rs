@@ -1,5 +1,9 @@
 //! One rank's training: epochs, blocks, steps, evaluations, checkpoints, in DLIO's sequence.
 
+pub(crate) mod durations;
+pub(crate) mod page_cache;
+pub(crate) mod progress;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,25 +14,25 @@ use feedline_ranks::Ranks;
 use feedline_recorder::Span;
 use feedline_workload::{TimeSpec, Workload};
 
-use crate::cache::{self, CachePolicy, Share};
-use crate::checkpoint_phase::number_behind;
-use crate::durations::Durations;
+use crate::checkpoints::phase::number_behind;
+use crate::checkpoints::saver::{CheckpointLabel, Saver};
+use crate::checkpoints::schedule::Schedule;
 use crate::error::BenchError;
-use crate::host::Host;
-use crate::journal::Journal;
-use crate::metrics::{BlockTally, Step, Window};
-use crate::moment::Moment;
-use crate::narrator::{Narrator, Progress};
 use crate::observer::{Observer, Pass};
-use crate::outcome::{
+use crate::plan::reading::LoaderPlan;
+use crate::plan::{PhasePlan, Plan, Semantics};
+use crate::results::host::Host;
+use crate::results::metrics::{BlockTally, Step, Window};
+use crate::results::moment::Moment;
+use crate::results::outcome::{
     BlockOutcome, CheckpointOutcome, Direction, EpochOutcome, RankOutcome, SavingTally,
 };
-use crate::plan::{PhasePlan, Plan, Semantics};
-use crate::reading::LoaderPlan;
-use crate::saver::{Label, Saver};
-use crate::schedule::Schedule;
-use crate::spans::{self, Here};
-use crate::steplog::StepLog;
+use crate::results::step_log::StepLog;
+use crate::run::journal::Journal;
+use crate::spans::{self, StepPosition};
+use crate::train::durations::Durations;
+use crate::train::page_cache::{CachePolicy, Share};
+use crate::train::progress::{Progress, TrainingLog};
 
 /// Separates the random streams of compute, evaluation and preprocessing times.
 const COMPUTE_STREAM: u64 = 1 << 32;
@@ -74,7 +78,7 @@ pub(crate) struct Trainer<'a> {
     /// Time that giving the last asynchronous save its name took.
     commit_ns: u64,
     log: StepLog,
-    narrator: Narrator<'a>,
+    narrator: TrainingLog<'a>,
     steps_left: Option<u64>,
     done_ns: u64,
 }
@@ -122,7 +126,7 @@ impl<'a> Trainer<'a> {
             commit_ns: 0,
             schedule: Schedule::new(workload),
             log,
-            narrator: Narrator::new(job, ranks),
+            narrator: TrainingLog::new(job, ranks),
             steps_left: workload.train.max_steps,
             done_ns: 0,
         }
@@ -182,10 +186,10 @@ impl<'a> Trainer<'a> {
         let (rank, ranks) = self.ranks.on_node();
         let (rank, ranks) = (u64::from(rank), u64::from(ranks));
         let share = Share { rank, ranks, files: self.phase.dealing.space.files };
-        cache::apply(self.job.cache, &self.job.train_data, &share, number)?;
+        page_cache::apply(self.job.cache, &self.job.train_data, &share, number)?;
         if let (Some(data), Some(phase)) = (&self.job.eval_data, &self.job.plan.eval) {
             let share = Share { rank, ranks, files: phase.dealing.space.files };
-            cache::apply(self.job.cache, data, &share, number)?;
+            page_cache::apply(self.job.cache, data, &share, number)?;
         }
         let look = self.job.train_data.look.as_deref();
         if let Some(look) = look {
@@ -269,7 +273,7 @@ impl<'a> Trainer<'a> {
     ) -> Result<(), BenchError> {
         loop {
             let begin = self.job.clock.now();
-            let here = Here { epoch, step: running.steps() + 1 };
+            let here = StepPosition { epoch, step: running.steps() + 1 };
             let batch = fetch(here, batches)?;
             if running.steps() == steps {
                 break;
@@ -319,7 +323,7 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    fn compute(&self, here: Here, begin: u64, batch: &Delivered, asked_ns: u64) -> Step {
+    fn compute(&self, here: StepPosition, begin: u64, batch: &Delivered, asked_ns: u64) -> Step {
         let clock = self.job.clock;
         let _span = here.begin(&spans::COMPUTE);
         let computing = clock.now();
@@ -393,7 +397,7 @@ impl<'a> Trainer<'a> {
         let number = number_behind(&running.checkpoints, Direction::Save);
         self.narrator.checkpoint_begins(number, step, epoch);
         let begin = self.job.clock.now();
-        let ended = saver.save(Label { epoch, step }, self.steps_done)?;
+        let ended = saver.save(CheckpointLabel { epoch, step }, self.steps_done)?;
         let pause_ns = self.job.clock.now() - begin + self.commit_ns;
         self.list(epoch, &mut running.checkpoints, ended);
         let mean_step_ns = self.steps_ns as f64 / self.steps_done.max(1) as f64;
@@ -481,7 +485,7 @@ impl<'a> Trainer<'a> {
         loader.epoch(share, |batches| {
             while !self.stopping() {
                 let begin = self.job.clock.now();
-                let here = Here { epoch, step: tally.steps + 1 };
+                let here = StepPosition { epoch, step: tally.steps + 1 };
                 let Some(batch) = fetch(here, batches)? else { break };
                 let asked_ns = self.eval_compute.next_ns();
                 let step = self.compute(here, begin, &batch, asked_ns);
@@ -513,7 +517,7 @@ impl<'a> Trainer<'a> {
 }
 
 /// Waits for a batch; none if that was stopped, or there are no more.
-fn fetch(here: Here, batches: &mut dyn Batches) -> Result<Option<Delivered>, BenchError> {
+fn fetch(here: StepPosition, batches: &mut dyn Batches) -> Result<Option<Delivered>, BenchError> {
     let mut span = here.begin(&spans::FETCH);
     let batch = match batches.next_batch() {
         Err(LoadError::Stopped) => None,

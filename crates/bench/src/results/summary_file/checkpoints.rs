@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::mean_and_stdev;
-use crate::outcome::{Outcome, SavingTally};
-use crate::summary::Summary;
-use crate::transfers::{Transfer, Transfers};
+use crate::results::metrics::mean_and_stdev;
+use crate::results::outcome::{Outcome, SavingTally};
+use crate::results::summary::Summary;
+use crate::results::transfers::{Transfer, Transfers};
 
 /// All saves and loads of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

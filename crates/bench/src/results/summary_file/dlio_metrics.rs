@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::summary::{Series, Summary};
-use crate::transfers::Transfers;
+use crate::results::summary::{Series, Summary};
+use crate::results::transfers::Transfers;
 
 const MIB: f64 = 1048576.0;
 

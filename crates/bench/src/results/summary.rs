@@ -3,10 +3,12 @@
 //! DLIO's metrics keep DLIO's names and formulas; the strict ones stand beside them. A value that
 //! does not exist (no evaluation, too few steps) is `None` here and `null` in JSON, never NaN (Q29).
 
-use crate::metrics::{Split, StrictTally, mean_and_stdev, strict_throughput, weighted_by_steps};
-use crate::outcome::{BlockOutcome, Direction, EpochOutcome, Outcome};
 use crate::plan::Semantics;
-use crate::transfers::Transfers;
+use crate::results::metrics::{
+    Split, StrictTally, mean_and_stdev, strict_throughput, weighted_by_steps,
+};
+use crate::results::outcome::{BlockOutcome, Direction, EpochOutcome, Outcome};
+use crate::results::transfers::Transfers;
 
 /// DLIO's numbers for training or evaluation, one value an epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -185,7 +187,7 @@ fn strict(outcome: &Outcome) -> Strict {
 
 fn rank_done_s(outcome: &Outcome) -> Option<(f64, f64)> {
     // Every rank's own clock: all of them begin the first epoch together, at a barrier.
-    let done_s = |rank: &crate::outcome::RankOutcome| {
+    let done_s = |rank: &crate::results::outcome::RankOutcome| {
         let begin = rank.epochs.first()?.start.ns;
         Some(rank.done_ns.saturating_sub(begin) as f64 / 1e9)
     };

@@ -4,16 +4,16 @@ use std::sync::atomic::Ordering;
 
 use feedline_ranks::Ranks;
 
+use crate::checkpoints::job::SaveJob;
+use crate::checkpoints::saver::{CheckpointLabel, Saver};
 use crate::error::BenchError;
-use crate::host::Host;
-use crate::journal::Journal;
-use crate::metrics::StrictTally;
-use crate::moment::Moment;
 use crate::observer::{Checkpointing, Observer};
-use crate::outcome::{CheckpointOutcome, Direction, EpochOutcome, RankOutcome};
-use crate::save_job::SaveJob;
-use crate::saver::{Label, Saver};
-use crate::steplog::StepLog;
+use crate::results::host::Host;
+use crate::results::metrics::StrictTally;
+use crate::results::moment::Moment;
+use crate::results::outcome::{CheckpointOutcome, Direction, EpochOutcome, RankOutcome};
+use crate::results::step_log::StepLog;
+use crate::run::journal::Journal;
 
 /// The epoch under which everything is kept and reported.
 const EPOCH: u32 = 1;
@@ -43,7 +43,7 @@ impl CheckpointPhase<'_> {
                 break;
             }
             self.announce(Direction::Save, number, writes);
-            let label = Label { epoch: EPOCH, step: number };
+            let label = CheckpointLabel { epoch: EPOCH, step: number };
             self.list(&mut ended, saver.save(label, number)?);
         }
         let drained = self.job.clock.now();
@@ -79,7 +79,7 @@ impl CheckpointPhase<'_> {
             epochs: vec![epoch],
             meter: feedline_store::Meter::default(),
             done_ns: end.ns,
-            saving: crate::outcome::SavingTally { drain_ns, ..saver.tally() },
+            saving: crate::results::outcome::SavingTally { drain_ns, ..saver.tally() },
             steps: log.finish().map_err(|source| BenchError::Output {
                 file: "step log in the output folder".into(),
                 source,

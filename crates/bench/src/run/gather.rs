@@ -11,10 +11,10 @@ use feedline_store::Meter;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
-use crate::host::Host;
-use crate::outcome::{EpochOutcome, RankOutcome, SavingTally};
-use crate::steplog::StepLog;
-use crate::wire;
+use crate::results::host::Host;
+use crate::results::outcome::{EpochOutcome, RankOutcome, SavingTally};
+use crate::results::step_log::StepLog;
+use crate::run::wire;
 
 /// The job's ranks and machines.
 pub(crate) struct Gathered {

@@ -4,16 +4,16 @@ use feedline_checkpoint::{Draft, Layout};
 use feedline_store::{EntryKind, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint_plan::CheckpointPlan;
+use crate::checkpoints::saver::CheckpointLabel;
 use crate::error::BenchError;
-use crate::host::Host;
-use crate::journal::Journal;
+use crate::plan::checkpoints::CheckpointPlan;
+use crate::results::host::Host;
 use crate::run::Run;
-use crate::saver::Label;
-use crate::wire;
+use crate::run::journal::Journal;
+use crate::run::wire;
 
 /// What is known before the first checkpoint.
-pub(crate) struct Settled {
+pub(crate) struct CheckpointSetup {
     /// Which rank holds which tensors.
     pub(crate) layout: Layout,
     /// Whether files are dropped from the page cache before they are read.
@@ -33,7 +33,7 @@ pub(crate) struct Found {
     removed: u64,
 }
 
-impl Settled {
+impl CheckpointSetup {
     /// Checks that checkpoints can be saved, and that those which are only read are there.
     pub(crate) fn new(run: &Run) -> Result<Self, BenchError> {
         let store = &*run.checkpoints;
@@ -78,7 +78,7 @@ fn look(run: &Run, bytes: u64) -> Result<Found, BenchError> {
     if let Some(error) = listing.unreadable.into_iter().next().filter(|_| writes == 0) {
         return Err(error.into());
     }
-    let names = (1..=writes).map(|step| Label { epoch: 1, step }.name());
+    let names = (1..=writes).map(|step| CheckpointLabel { epoch: 1, step }.name());
     let new = names.filter(|name| !earlier.contains(name)).count() as u64;
     // One that takes the place of another stands beside it until it is complete.
     let together = checkpoint.keep_last.map_or(new, |keep| new.min(keep)) + 1;

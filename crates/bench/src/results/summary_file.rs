@@ -22,10 +22,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::assessment::Assessment;
-use crate::host::Host;
-use crate::outcome::Outcome;
-use crate::summary::Summary;
+use crate::results::assessment::Assessment;
+use crate::results::host::Host;
+use crate::results::outcome::Outcome;
+use crate::results::summary::Summary;
 
 /// Raised when a key changes its meaning or is removed; a new key does not raise it.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -11,8 +11,8 @@ use feedline_loader::{Curve, FrameworkCost, HandOver, Often, WorkerStart};
 use feedline_workload::{Compression, DataLoader, MultiprocessingContext, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Host, usable_cpus};
 use crate::plan::Semantics;
+use crate::results::host::{Host, usable_cpus};
 
 /// Raised when a key changes its meaning or goes away.
 pub const CALIBRATION_SCHEMA: u32 = 1;

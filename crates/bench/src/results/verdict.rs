@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::Split;
 use crate::plan::Plan;
-use crate::summary::Summary;
+use crate::results::metrics::Split;
+use crate::results::summary::Summary;
 
 /// Whom the accelerators waited for most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,7 +135,7 @@ impl Basis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{Series, Strict};
+    use crate::results::summary::{Series, Strict};
 
     fn summary(au: f64, strict_au: f64, split: Split) -> Summary {
         Summary {

@@ -12,8 +12,8 @@ use std::path::Path;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-use crate::metrics::Step;
-use crate::spool;
+use crate::results::metrics::Step;
+use crate::results::spool;
 
 /// Names of the numbers of a step, in the order in which they are kept.
 pub(crate) const COLUMNS: [&str; 9] = [

@@ -1,8 +1,8 @@
 //! The numbers of saved and loaded checkpoints, from what every rank measured.
 
-use crate::metrics::mean_and_stdev;
-use crate::outcome::{CheckpointOutcome, Direction, Outcome, RankOutcome};
 use crate::plan::Semantics;
+use crate::results::metrics::mean_and_stdev;
+use crate::results::outcome::{CheckpointOutcome, Direction, Outcome, RankOutcome};
 
 const GIB: f64 = (1u64 << 30) as f64;
 

@@ -7,8 +7,8 @@ use feedline_formats::{Format, Options};
 use feedline_workload::{DataLoader, Dataset, Sharding, StorageType, Workload};
 
 use crate::error::BenchError;
+use crate::plan::reading::ReadPlan;
 use crate::plan::{Plan, Semantics};
-use crate::reading::ReadPlan;
 
 /// The format, if everything that the workload asks for can be done.
 pub(crate) fn format(

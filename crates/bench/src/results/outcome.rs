@@ -7,12 +7,12 @@ use feedline_ranks::Geometry;
 use feedline_store::{Capabilities, Meter, Op, OpMeter};
 use serde::{Deserialize, Serialize};
 
-use crate::cache::CachePolicy;
-use crate::host::Host;
-use crate::metrics::{BlockTally, StrictTally};
-use crate::moment::Moment;
 use crate::plan::Plan;
-use crate::steplog::StepFile;
+use crate::results::host::Host;
+use crate::results::metrics::{BlockTally, StrictTally};
+use crate::results::moment::Moment;
+use crate::results::step_log::StepFile;
+use crate::train::page_cache::CachePolicy;
 
 /// Everything that a run measured.
 pub struct Outcome {

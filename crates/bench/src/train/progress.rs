@@ -3,11 +3,11 @@
 use feedline_loader::Delivered;
 use feedline_ranks::Ranks;
 
-use crate::checkpoint_phase;
-use crate::metrics::{Step, StrictTally, Window};
-use crate::moment::Moment;
+use crate::checkpoints::phase;
 use crate::observer::{Level, Pass, Rates, Stepping};
-use crate::outcome::{BlockOutcome, CheckpointOutcome};
+use crate::results::metrics::{Step, StrictTally, Window};
+use crate::results::moment::Moment;
+use crate::results::outcome::{BlockOutcome, CheckpointOutcome};
 use crate::train::Job;
 
 /// What a pass over the data has come to on one rank.
@@ -27,14 +27,14 @@ impl Progress {
 }
 
 /// Speaks on rank 0, is silent elsewhere.
-pub(crate) struct Narrator<'a> {
+pub(crate) struct TrainingLog<'a> {
     job: &'a Job<'a>,
     speaks: bool,
     rank: u32,
     ranks: u32,
 }
 
-impl<'a> Narrator<'a> {
+impl<'a> TrainingLog<'a> {
     pub(crate) fn new(job: &'a Job<'a>, ranks: &dyn Ranks) -> Self {
         Self { job, speaks: ranks.rank() == 0, rank: ranks.rank(), ranks: ranks.size() }
     }
@@ -90,7 +90,7 @@ impl<'a> Narrator<'a> {
     }
 
     pub(crate) fn checkpoint_ends(&self, epoch: u32, saved: &CheckpointOutcome) {
-        self.say(|| checkpoint_phase::ended_line(saved, epoch));
+        self.say(|| phase::ended_line(saved, epoch));
     }
 
     pub(crate) fn eval_begins(&self, epoch: u32, steps: u64) {

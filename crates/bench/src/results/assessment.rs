@@ -5,13 +5,13 @@ use feedline_dataset::KeptFor;
 use feedline_store::Op;
 use feedline_workload::Workload;
 
-use crate::cache::CachePolicy;
-use crate::framework::FrameworkPlan;
-use crate::host::usable_cpus;
-use crate::outcome::Outcome;
-use crate::storage_emulation::StorageEmulation;
-use crate::summary::Summary;
-use crate::verdict::{Basis, Cause, Verdict};
+use crate::plan::framework::FrameworkPlan;
+use crate::results::host::usable_cpus;
+use crate::results::outcome::Outcome;
+use crate::results::summary::Summary;
+use crate::results::verdict::{Basis, Cause, Verdict};
+use crate::run::storage_emulation::StorageEmulation;
+use crate::train::page_cache::CachePolicy;
 
 /// The share of the data in the page cache from which on a result says little about the storage.
 const MOSTLY_CACHED: f64 = 0.5;

@@ -6,10 +6,10 @@ use feedline_formats::ReadUnit;
 use feedline_loader::{FrameworkCost, WorkerStart};
 use feedline_workload::{DataLoader, Interpreter, ReadModel, Workload};
 
-use crate::calibration::Calibration;
 use crate::error::BenchError;
 use crate::plan::Plan;
-use crate::reading::LoaderPlan;
+use crate::plan::calibration::Calibration;
+use crate::plan::reading::LoaderPlan;
 
 /// What a run does about the framework's own cost.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -291,8 +291,8 @@ mod tests {
     use feedline_workload::{SampleFormat, TimeSpec};
 
     use super::*;
-    use crate::calibration::tests::{made_up, workload};
     use crate::plan::Semantics;
+    use crate::plan::calibration::tests::{made_up, workload};
 
     fn plan(workload: &Workload) -> Plan {
         Plan::new(workload, 1, Semantics::Feedline).unwrap()

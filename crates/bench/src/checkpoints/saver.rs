@@ -16,26 +16,26 @@ use feedline_ranks::Ranks;
 use feedline_store::{Op, Store, StoreError};
 use feedline_workload::{CheckpointContainer, StateSource, Workload};
 
+use crate::checkpoints::job::SaveJob;
 use crate::error::BenchError;
-use crate::moment::Moment;
-use crate::outcome::{CheckpointOutcome, Direction, SavingTally};
-use crate::save_job::SaveJob;
-use crate::spans::{self, Here};
+use crate::results::moment::Moment;
+use crate::results::outcome::{CheckpointOutcome, Direction, SavingTally};
+use crate::spans::{self, StepPosition};
 
 /// Which state of the model a checkpoint holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Label {
+pub(crate) struct CheckpointLabel {
     pub(crate) epoch: u32,
     pub(crate) step: u64,
 }
 
-impl Label {
+impl CheckpointLabel {
     pub(crate) fn name(self) -> String {
         format!("global_epoch{}_step{}", self.epoch, self.step)
     }
 
-    fn here(self) -> Here {
-        Here { epoch: self.epoch, step: self.step }
+    fn here(self) -> StepPosition {
+        StepPosition { epoch: self.epoch, step: self.step }
     }
 }
 
@@ -43,7 +43,7 @@ impl Label {
 struct Pending {
     draft: Draft,
     ticket: Ticket,
-    label: Label,
+    label: CheckpointLabel,
     version: u64,
     start: Moment,
     /// How long training stood still for it,
@@ -121,7 +121,7 @@ impl<'a> Saver<'a> {
             held: resident.then(|| Held::new(&specs, &contents)),
             room: None,
             pending: VecDeque::new(),
-            published: job.settled.found.earlier.clone(),
+            published: job.setup.found.earlier.clone(),
             own: Vec::new(),
             risk: Risk::default(),
             described: None,
@@ -138,7 +138,7 @@ impl<'a> Saver<'a> {
     /// the trainer's back comes from [`Saver::poll`] or [`Saver::drain`].
     pub(crate) fn save(
         &mut self,
-        label: Label,
+        label: CheckpointLabel,
         steps: u64,
     ) -> Result<Vec<CheckpointOutcome>, BenchError> {
         self.risk.look(steps, self.job.clock.now());
@@ -220,7 +220,7 @@ impl<'a> Saver<'a> {
 
     fn save_now(
         &mut self,
-        label: Label,
+        label: CheckpointLabel,
         steps: u64,
     ) -> Result<Option<CheckpointOutcome>, BenchError> {
         let asked_ns = self.job.clock.now();
@@ -311,7 +311,7 @@ impl<'a> Saver<'a> {
                 continue;
             }
             Description::check_file(store, name, (file, *bytes))?;
-            if self.job.settled.drop_cache {
+            if self.job.setup.drop_cache {
                 store.evict(&format!("{name}/{file}"))?;
             }
         }
@@ -341,7 +341,7 @@ impl<'a> Saver<'a> {
             (true, on_node) => on_node,
         };
         let rank = (rank + shift) % size;
-        let layout = &self.job.settled.layout;
+        let layout = &self.job.setup.layout;
         let container_name = description.container.clone();
         let Some(container) = feedline_checkpoint::find(&container_name) else {
             let file = self.job.store.locate(name);
@@ -363,9 +363,9 @@ impl<'a> Saver<'a> {
     }
 
     /// Opens a draft before any rank writes to it; none if some rank was stopped at it.
-    fn open(&self, label: Label) -> Result<Option<Draft>, BenchError> {
+    fn open(&self, label: CheckpointLabel) -> Result<Option<Draft>, BenchError> {
         let store = &*self.job.store;
-        let draft = Draft::new(store, &label.name(), &self.job.settled.found.tag);
+        let draft = Draft::new(store, &label.name(), &self.job.setup.found.tag);
         let mut begun = Ok(());
         if self.leads() {
             self.job.drafts().push(draft.clone());
@@ -403,7 +403,12 @@ impl<'a> Saver<'a> {
     }
 
     /// This rank's files; the first rank writes what describes the checkpoint along with its own.
-    fn files_to_write(&mut self, draft: &Draft, label: Label, version: u64) -> Vec<Arc<RankFile>> {
+    fn files_to_write(
+        &mut self,
+        draft: &Draft,
+        label: CheckpointLabel,
+        version: u64,
+    ) -> Vec<Arc<RankFile>> {
         let mut files = self.files.to_vec();
         if self.leads() && draft.is_hidden() {
             files.extend(self.descriptions(label, version));
@@ -413,7 +418,7 @@ impl<'a> Saver<'a> {
 
     /// What describes a checkpoint: PyTorch's own file for a distributed one, and ours, which is the
     /// last, because it makes the files a checkpoint where there is nothing to be renamed.
-    fn descriptions(&mut self, label: Label, version: u64) -> Vec<Arc<RankFile>> {
+    fn descriptions(&mut self, label: CheckpointLabel, version: u64) -> Vec<Arc<RankFile>> {
         let mut files = Vec::new();
         if self.job.workload.checkpoint.container == CheckpointContainer::Dcp {
             let (job, ranks) = (self.job, self.ranks.size());
@@ -429,7 +434,7 @@ impl<'a> Saver<'a> {
     fn commit(
         &mut self,
         draft: &Draft,
-        label: Label,
+        label: CheckpointLabel,
         version: u64,
     ) -> Result<Option<u64>, BenchError> {
         let _span = label.here().begin(&spans::COMMIT);
@@ -462,7 +467,7 @@ impl<'a> Saver<'a> {
     fn write_descriptions(
         &mut self,
         draft: &Draft,
-        label: Label,
+        label: CheckpointLabel,
         version: u64,
     ) -> Result<(), BenchError> {
         for file in self.descriptions(label, version) {
@@ -484,12 +489,12 @@ impl<'a> Saver<'a> {
             if !self.leads() {
                 continue;
             }
-            feedline_checkpoint::remove(&*self.job.store, &oldest, &self.job.settled.found.tag)?;
+            feedline_checkpoint::remove(&*self.job.store, &oldest, &self.job.setup.found.tag)?;
         }
         Ok(())
     }
 
-    fn describe(&mut self, label: Label, version: u64) -> Description {
+    fn describe(&mut self, label: CheckpointLabel, version: u64) -> Description {
         let job = self.job;
         let (files, tensor_bytes) = self.described.get_or_insert_with(|| {
             let (mut files, mut tensor_bytes) = (Vec::new(), 0);
@@ -514,7 +519,7 @@ impl<'a> Saver<'a> {
     }
 
     /// Memory holds one state for the whole run; what is made on the way differs from save to save.
-    fn version(&self, label: Label) -> u64 {
+    fn version(&self, label: CheckpointLabel) -> u64 {
         match self.held {
             Some(_) => 0,
             None => u64::from(label.epoch) << 40 | label.step,
@@ -615,7 +620,7 @@ fn outcome(
         start,
         end,
         bytes: saved.tensor_bytes,
-        bytes_of_all: job.settled.layout.total().bytes.total(),
+        bytes_of_all: job.setup.layout.total().bytes.total(),
         moved_bytes: saved.meter.op(moved).bytes,
         files: saved.files.iter().map(|file| (file.bytes, file.duration_ns)).collect(),
         publish_ns: saved.publish_ns,

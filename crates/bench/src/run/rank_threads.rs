@@ -9,9 +9,9 @@ use feedline_clock::Clock;
 use feedline_ranks::{Member, Ranks, Team};
 
 use crate::error::BenchError;
-use crate::outcome::RankOutcome;
+use crate::results::outcome::RankOutcome;
+use crate::results::step_log::StepLog;
 use crate::spans;
-use crate::steplog::StepLog;
 
 /// Works on every rank of this process. The error of the rank that failed first is the run's error.
 pub(crate) fn on_ranks(

@@ -9,14 +9,14 @@ use super::SCHEMA_VERSION;
 use super::checkpoints::CheckpointsSummary;
 use super::ordered_map::OrderedMap;
 use super::storage::{self, OperationSummary};
-use crate::assessment::Assessment;
-use crate::framework::FrameworkPlan;
-use crate::host::{Host, usable_cpus};
-use crate::metrics::{Split, StrictTally};
-use crate::outcome::{EpochOutcome, Outcome};
+use crate::plan::framework::FrameworkPlan;
 use crate::plan::{PhasePlan, Plan};
-use crate::summary::Summary;
-use crate::verdict::{Cause, Verdict};
+use crate::results::assessment::Assessment;
+use crate::results::host::{Host, usable_cpus};
+use crate::results::metrics::{Split, StrictTally};
+use crate::results::outcome::{EpochOutcome, Outcome};
+use crate::results::summary::Summary;
+use crate::results::verdict::{Cause, Verdict};
 
 /// Feedline's own part of the results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

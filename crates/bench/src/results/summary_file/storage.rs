@@ -7,7 +7,7 @@ use feedline_store::{Op, OpMeter};
 use serde::{Deserialize, Serialize};
 
 use super::ordered_map::OrderedMap;
-use crate::outcome::Outcome;
+use crate::results::outcome::Outcome;
 
 /// Sizes that are listed, those of most calls first.
 const SIZES_MAX: usize = 16;

@@ -11,9 +11,9 @@ use feedline_ranks::Ranks;
 use feedline_store::{Durability, Store};
 use feedline_workload::{CheckpointContainer, SaveMode, Workload};
 
+use crate::checkpoints::saver::Saver;
+use crate::checkpoints::setup::CheckpointSetup;
 use crate::error::BenchError;
-use crate::saver::Saver;
-use crate::settled::Settled;
 use crate::spans;
 
 /// Files that describe a checkpoint, at most; the first rank writes them with its own.
@@ -24,7 +24,7 @@ pub(crate) struct SaveJob<'a> {
     pub(crate) clock: &'a Clock,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) workload: &'a Workload,
-    pub(crate) settled: Settled,
+    pub(crate) setup: CheckpointSetup,
     pub(crate) seed: u64,
     pub(crate) stop: Arc<AtomicBool>,
     /// Begun, and neither published nor discarded.
@@ -67,11 +67,11 @@ impl<'a> SaveJob<'a> {
         clock: &'a Clock,
         store: Arc<dyn Store>,
         workload: &'a Workload,
-        settled: Settled,
+        setup: CheckpointSetup,
         stop: Arc<AtomicBool>,
     ) -> Self {
         let seed = u64::from(workload.train.seed);
-        Self { clock, store, workload, settled, seed, stop, drafts: Mutex::default() }
+        Self { clock, store, workload, setup, seed, stop, drafts: Mutex::default() }
     }
 
     pub(crate) fn drafts(&self) -> MutexGuard<'_, Vec<Draft>> {
@@ -106,7 +106,7 @@ impl<'a> SaveJob<'a> {
 
     /// The files of a rank.
     pub(crate) fn files(&self, rank: u32) -> Vec<Arc<RankFile>> {
-        rank_files(self.container(), self.settled.layout.files(rank), rank)
+        rank_files(self.container(), self.setup.layout.files(rank), rank)
     }
 
     /// What a rank saves and loads with. Its buffers are made here.
