@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, EpochOrder, FileNames as _, Listing, SampleSpace, Shuffle};
-use feedline_loader::{Deal, Dealing, EpochShare, LastBatch, Remainder, Sharding, TorchConfig};
+use feedline_loader::{
+    BatchAssignment, Dealing, EpochShare, LastBatch, Remainder, Sharding, TorchConfig,
+};
 use feedline_store::{Memory, Mode, Posix, Store};
 use feedline_workload::{DataLoader, IoEngine, SampleFormat, Workload};
 
@@ -112,7 +114,8 @@ impl Specimen {
             stop: Arc::clone(stop),
             look: None,
         };
-        let config = TorchConfig { workers: 0, prefetch: 0, deal: Deal::InTurn, shuffle: None };
+        let config =
+            TorchConfig { workers: 0, prefetch: 0, deal: BatchAssignment::InTurn, shuffle: None };
         let mut loader = LoaderPlan::Torch(config).build(&clock, &data, |_| None);
         let space = SampleSpace {
             files: self.plan.train_files.total,

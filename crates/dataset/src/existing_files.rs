@@ -10,7 +10,7 @@ use crate::error::DatasetError;
 use crate::generate::Generator;
 use crate::manifest::Totals;
 use crate::manifest_reader::ManifestReader;
-use crate::walk::Walk;
+use crate::manifest_scan::ManifestScan;
 
 /// Threads that look whether files are there: it is the answers of the file system that take time.
 const THREADS: usize = 8;
@@ -104,8 +104,8 @@ impl Generator<'_> {
         // Files that have their size, and files one of whose companions has not.
         let found = Mutex::new((Kept::default(), Kept::default()));
         let recipe = self.spec.recipe();
-        let walk = Walk { clock: self.clock, threads: THREADS, stop: self.stop };
-        let head = walk.run(
+        let scan = ManifestScan { clock: self.clock, threads: THREADS, stop: self.stop };
+        let head = scan.run(
             reader,
             |head| head.recipe.as_ref() == Some(&recipe),
             || (),

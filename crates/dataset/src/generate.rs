@@ -17,9 +17,9 @@ use feedline_ranks::Team;
 use feedline_store::{AlignedBuf, Durability, RequestCount, Store, StoreError, Writer};
 
 use crate::checksum::{ChecksumSink, crc32_of};
+use crate::entry_log::EntryLog;
 use crate::error::DatasetError;
 use crate::existing_files::ExistingFiles;
-use crate::ledger::Ledger;
 use crate::manifest::{FileSum, Head, ManifestWriter, Totals};
 use crate::manifest_reader::ManifestReader;
 use crate::progress::GenerationProgress;
@@ -79,7 +79,7 @@ struct Work<'a> {
     /// The next file and the sizes from there on.
     list: Mutex<(u64, SampleSizes)>,
     done: Mutex<GenerationProgress>,
-    ledger: Mutex<Ledger>,
+    log: Mutex<EntryLog>,
     failure: Mutex<Option<DatasetError>>,
     /// Whether files are left because it was stopped.
     cut: AtomicBool,
@@ -191,9 +191,9 @@ impl Generator<'_> {
         earlier: &ExistingFiles,
         done: GenerationProgress,
     ) -> Result<GenerationProgress, DatasetError> {
-        let ledger = match self.team.leads() {
-            true => Ledger::Manifest(self.begin_manifest(earlier)?),
-            false => Ledger::waiting()?,
+        let log = match self.team.leads() {
+            true => EntryLog::Manifest(self.begin_manifest(earlier)?),
+            false => EntryLog::waiting()?,
         };
         // No file is made before the manifest says that the set is not complete.
         self.team.max(0)?;
@@ -202,7 +202,7 @@ impl Generator<'_> {
             begun: done,
             list: Mutex::new((0, SampleSizes::new(&self.spec.shape))),
             done: Mutex::new(done),
-            ledger: Mutex::new(ledger),
+            log: Mutex::new(log),
             failure: Mutex::default(),
             cut: AtomicBool::new(false),
         };
@@ -221,7 +221,7 @@ impl Generator<'_> {
             return Err(error);
         }
         if self.team.max(u64::from(work.cut.into_inner()))? == 0 {
-            into_inner(work.ledger).conclude(self.team)?;
+            into_inner(work.log).conclude(self.team)?;
         }
         self.add_up(into_inner(work.done))
     }
@@ -342,18 +342,18 @@ impl Generator<'_> {
             let sum = self.write(&key, buffer, |sink| {
                 self.spec.format.encode_companion(companion, file, sink)
             })?;
-            lock(&work.ledger).add(&key, sum)?;
+            lock(&work.log).add(&key, sum)?;
             bytes += sum.bytes;
         }
         if let ExistingFiles::Unfinished { replaces } = *work.earlier
             && let Some(sum) = self.still_good(file, &key, replaces, buffer)?
         {
-            lock(&work.ledger).add(&key, sum)?;
+            lock(&work.log).add(&key, sum)?;
             return Ok(Made::Kept { file_bytes: sum.bytes, bytes: bytes + sum.bytes });
         }
         let content = Content::new(self.spec.seed, file.index);
         let sum = self.write(&key, buffer, |sink| self.spec.format.encode(file, &content, sink))?;
-        lock(&work.ledger).add(&key, sum)?;
+        lock(&work.log).add(&key, sum)?;
         Ok(Made::Written { bytes: bytes + sum.bytes })
     }
 

@@ -36,13 +36,13 @@ mod recipe;
 
 mod manifest;
 mod manifest_reader;
-mod walk;
+mod manifest_scan;
 
 mod checksum;
 mod discover;
+mod entry_log;
 mod existing_files;
 mod generate;
-mod ledger;
 mod progress;
 mod room;
 mod verify;

@@ -15,8 +15,8 @@ use crate::checksum::crc32_of;
 use crate::error::DatasetError;
 use crate::manifest::{Entry, FileSum, Head, Totals};
 use crate::manifest_reader::ManifestReader;
+use crate::manifest_scan::ManifestScan;
 use crate::progress::VerificationProgress;
-use crate::walk::Walk;
 
 /// Bytes of a read.
 const READ_BYTES: usize = 1 << 20;
@@ -110,8 +110,8 @@ impl Verification<'_> {
             ..VerificationProgress::default()
         });
         (self.progress)(*lock(&done));
-        let walk = Walk { clock: self.clock, threads: self.threads, stop: self.stop };
-        let walked = walk.run(
+        let scan = ManifestScan { clock: self.clock, threads: self.threads, stop: self.stop };
+        let scanned = scan.run(
             self.manifest()?,
             |_| true,
             || AlignedBuf::new(READ_BYTES),
@@ -128,7 +128,7 @@ impl Verification<'_> {
                 Ok(())
             },
         );
-        walked?;
+        scanned?;
         let strangers = self.strangers(&head)?;
         let VerificationProgress { files, bad_files, .. } = *lock(&done);
         let (checked_files, Totals { files, bytes }) = (files, totals);

@@ -50,6 +50,6 @@ pub use dealing::{Dealing, EpochTally, LastBatch, Remainder, Sharding};
 pub use error::LoadError;
 pub use loader::Loader;
 pub use share::EpochShare;
-pub use stream::{Rows, StreamConfig, StreamLoader};
-pub use torch::{Deal, TorchConfig, TorchLoader};
+pub use stream::{ReaderSharding, StreamConfig, StreamLoader};
+pub use torch::{BatchAssignment, TorchConfig, TorchLoader};
 pub use worker::Preprocess;

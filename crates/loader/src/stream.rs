@@ -42,16 +42,16 @@ pub struct StreamConfig {
     /// Samples in the shuffle buffer, if there is one.
     pub shuffle: Option<u64>,
     /// Who reads which samples.
-    pub rows: Rows,
+    pub rows: ReaderSharding,
 }
 
 /// Who reads which samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub enum ReaderSharding {
     /// The rank's files are dealt to the readers in turn and read from front to back.
-    Files,
+    ByFile,
     /// The places of the rank's share, one after the other, dealt to the readers in turn.
-    Places,
+    BySample,
 }
 
 /// A loader that lives as long as the run; its readers' buffers are reused in every epoch.
@@ -76,11 +76,11 @@ impl StreamLoader {
         mut preprocess: impl FnMut(u32) -> Option<Preprocess>,
     ) -> Self {
         let mut data = data.clone();
-        if config.rows == Rows::Files {
+        if config.rows == ReaderSharding::ByFile {
             // The file that a reader is at.
             data.reading.kept_files = data.reading.kept_files.max(1);
         }
-        let own_work = config.rows == Rows::Places;
+        let own_work = config.rows == ReaderSharding::BySample;
         let readers = (0..config.readers)
             .map(|number| {
                 let work = if own_work { preprocess(number) } else { None };
@@ -190,11 +190,11 @@ impl<'a> Row<'a> {
     fn samples(self) -> Box<dyn Iterator<Item = SampleId> + 'a> {
         let (share, step) = (self.share, self.readers as usize);
         match self.rows.rows {
-            Rows::Places => {
+            ReaderSharding::BySample => {
                 let numbers = (self.reader..share.samples()).step_by(step);
                 Box::new(numbers.map(move |n| share.sample(n)))
             }
-            Rows::Files => {
+            ReaderSharding::ByFile => {
                 let per_file = self.per_file();
                 let files = (self.reader..share.dealing.files(share.rank)).step_by(step);
                 let records = files.flat_map(move |file| file * per_file..(file + 1) * per_file);
@@ -208,8 +208,8 @@ impl<'a> Row<'a> {
     fn turn(&self, n: u64) -> Turn {
         let (dealing, rank) = (&self.share.dealing, self.share.rank);
         let number = match self.rows.rows {
-            Rows::Places => n * self.readers + self.reader,
-            Rows::Files => self.interleave().number(self.reader, n),
+            ReaderSharding::BySample => n * self.readers + self.reader,
+            ReaderSharding::ByFile => self.interleave().number(self.reader, n),
         };
         let (number, is_mine) = match dealing.sharding {
             Sharding::Records => (number / dealing.ranks, number % dealing.ranks == rank),

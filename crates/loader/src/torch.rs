@@ -38,7 +38,7 @@ pub struct TorchConfig {
     /// Batches to have in flight, rounded up to a multiple of the workers; 0 means two a worker.
     pub prefetch: u64,
     /// Which batches a worker reads.
-    pub deal: Deal,
+    pub deal: BatchAssignment,
     /// Samples in the shuffle buffer of each worker, if it streams files.
     pub shuffle: Option<u64>,
 }
@@ -46,7 +46,7 @@ pub struct TorchConfig {
 /// Which batches a worker reads. Batch k is worker k mod W's; the deal says what is in it. Workers that
 /// stream files of their own read those.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deal {
+pub enum BatchAssignment {
     /// The samples behind those of batch k - 1, as PyTorch deals.
     InTurn,
     /// The samples behind those of the same worker's last batch, as tf.data deals: every worker has
@@ -54,7 +54,7 @@ pub enum Deal {
     InBlocks,
 }
 
-impl Deal {
+impl BatchAssignment {
     /// Where in the share the samples of batch `k` stand, counted in batches.
     fn position(self, k: u64, batches: u64, workers: u64) -> u64 {
         match self {
@@ -75,9 +75,9 @@ impl TorchConfig {
         match (workers, self.prefetch, self.deal) {
             (0, ..) => 0,
             // Each generator has a batch under way, and the prefetch stands behind them.
-            (_, prefetch, Deal::InBlocks) => workers + prefetch,
-            (_, 0, Deal::InTurn) => workers * DEFAULT_PREFETCH_FACTOR,
-            (_, prefetch, Deal::InTurn) => workers * prefetch.div_ceil(workers),
+            (_, prefetch, BatchAssignment::InBlocks) => workers + prefetch,
+            (_, 0, BatchAssignment::InTurn) => workers * DEFAULT_PREFETCH_FACTOR,
+            (_, prefetch, BatchAssignment::InTurn) => workers * prefetch.div_ceil(workers),
         }
     }
 }

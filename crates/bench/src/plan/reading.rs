@@ -4,7 +4,8 @@ use feedline_clock::Clock;
 use feedline_dataset::{DataSet, KeptFor, ReadMethod, Reading};
 use feedline_formats::{Libraries, Python, RECORD_BUFFER_BYTES};
 use feedline_loader::{
-    Deal, Loader, Preprocess, Rows, StreamConfig, StreamLoader, TorchConfig, TorchLoader,
+    BatchAssignment, Loader, Preprocess, ReaderSharding, StreamConfig, StreamLoader, TorchConfig,
+    TorchLoader,
 };
 use feedline_workload::{
     DataLoader, IoEngine, ReadModel, ReadType, Reader, SampleOrder, Sharding, ShuffleMode, Workload,
@@ -179,13 +180,13 @@ impl LoaderPlan {
         let queue = if prefetch == 0 { DALI_QUEUE_DEPTH } else { prefetch };
         let shuffle = buffer(workload, reader);
         let workers = reader.read_threads;
-        let torch = TorchConfig { workers, prefetch, deal: Deal::InTurn, shuffle: None };
+        let torch = TorchConfig { workers, prefetch, deal: BatchAssignment::InTurn, shuffle: None };
         let stream = StreamConfig {
             readers,
             parsers: reader.computation_threads.max(1),
             prefetch,
             shuffle,
-            rows: if streamed { Rows::Files } else { Rows::Places },
+            rows: if streamed { ReaderSharding::ByFile } else { ReaderSharding::BySample },
         };
         match (reader.data_loader, streamed) {
             (DataLoader::Synthetic, _) => Self::Nothing,
@@ -198,9 +199,11 @@ impl LoaderPlan {
                 Self::Stream(StreamConfig { prefetch, parsers: readers, ..stream })
             }
             (DataLoader::Tensorflow, true) => Self::Stream(stream),
-            (DataLoader::Tensorflow, false) => {
-                Self::Torch(TorchConfig { workers: readers, deal: Deal::InBlocks, ..torch })
-            }
+            (DataLoader::Tensorflow, false) => Self::Torch(TorchConfig {
+                workers: readers,
+                deal: BatchAssignment::InBlocks,
+                ..torch
+            }),
             (DataLoader::Dali | DataLoader::NativeDali, _) => {
                 Self::Stream(StreamConfig { prefetch: queue, parsers: readers, ..stream })
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, EpochOrder, SampleSpace, Shuffle};
 use feedline_loader::{
-    Batches, Curve, Deal, FrameworkCost, HandOver, Often, Rows, StreamConfig, StreamLoader,
-    TorchConfig, TorchLoader, Wait, WorkerStart,
+    BatchAssignment, Batches, Curve, FrameworkCost, HandOver, Often, ReaderSharding, StreamConfig,
+    StreamLoader, TorchConfig, TorchLoader, Wait, WorkerStart,
 };
 
 use crate::bed::{S, npy_files, record_files, share};
@@ -20,7 +20,7 @@ struct Costly {
 }
 
 fn torch(clock: &Clock, costly: &Costly, workers: u32) -> TorchLoader {
-    let config = TorchConfig { workers, prefetch: 0, deal: Deal::InTurn, shuffle: None };
+    let config = TorchConfig { workers, prefetch: 0, deal: BatchAssignment::InTurn, shuffle: None };
     TorchLoader::new(clock, &costly.data, config, |_| Box::new(|| 0)).with_cost(&costly.cost)
 }
 
@@ -164,8 +164,13 @@ fn samples_in_a_row_cost_the_same() {
         tensor_bytes: None,
     };
     let data = record_files(&clock, 1, 6, 0);
-    let config =
-        StreamConfig { readers: 1, parsers: 1, prefetch: 1, shuffle: None, rows: Rows::Files };
+    let config = StreamConfig {
+        readers: 1,
+        parsers: 1,
+        prefetch: 1,
+        shuffle: None,
+        rows: ReaderSharding::ByFile,
+    };
     let loader = StreamLoader::new(&clock, &data, config, |_| None);
     let mut loader = loader.with_cost(&Arc::new(cost));
     let order = EpochOrder::new(SampleSpace { files: 1, per_file: 6 }, Shuffle::None, 0);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, EpochOrder, SampleSpace, Shuffle};
-use feedline_loader::{Deal, TorchConfig, TorchLoader};
+use feedline_loader::{BatchAssignment, TorchConfig, TorchLoader};
 use feedline_store::{EntryKind, FolderEntry, Object, Store, StoreError, Upload};
 
 use crate::bed::{npy_files, record_files, share};
@@ -75,7 +75,8 @@ fn files_that_are_read_whole_are_opened_for_that() {
             Arc::new(Noting { inner: Arc::clone(&data.store), whole: zero(), anywhere: zero() });
         let data = DataSet { store: Arc::clone(&noting) as Arc<dyn Store>, ..data };
         let order = EpochOrder::new(space, Shuffle::None, 0);
-        let config = TorchConfig { workers: 1, prefetch: 1, deal: Deal::InTurn, shuffle: None };
+        let config =
+            TorchConfig { workers: 1, prefetch: 1, deal: BatchAssignment::InTurn, shuffle: None };
         let mut loader = TorchLoader::new(&clock, &data, config, |_| Box::new(|| 0));
         loader.epoch(
             share(&order, 4, 1),

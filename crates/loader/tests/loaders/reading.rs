@@ -4,13 +4,13 @@ use feedline_clock::Clock;
 use feedline_dataset::{
     DataSet, DatasetError, EpochOrder, KeptFor, ReadMethod, Reading, SampleSpace, Shuffle,
 };
-use feedline_loader::{Deal, LoadError, TorchConfig, TorchLoader};
+use feedline_loader::{BatchAssignment, LoadError, TorchConfig, TorchLoader};
 use feedline_store::Op;
 
 use crate::bed::{S, npy_files, record_files, share};
 
 const CONFIG: TorchConfig =
-    TorchConfig { workers: 1, prefetch: 1, deal: Deal::InTurn, shuffle: None };
+    TorchConfig { workers: 1, prefetch: 1, deal: BatchAssignment::InTurn, shuffle: None };
 
 fn with(data: DataSet, model: ReadMethod, kept_files: usize) -> DataSet {
     DataSet { reading: Reading { model, kept_files, kept_for: KeptFor::Run }, ..data }

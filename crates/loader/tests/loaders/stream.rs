@@ -5,16 +5,21 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, DatasetError, EpochOrder, SampleSpace, Shuffle};
 use feedline_loader::{
-    Batches, Dealing, Delivered, EpochShare, LoadError, Preprocess, Rows, Sharding, StreamConfig,
-    StreamLoader, Wait,
+    Batches, Dealing, Delivered, EpochShare, LoadError, Preprocess, ReaderSharding, Sharding,
+    StreamConfig, StreamLoader, Wait,
 };
 use feedline_store::{Memory, Op};
 
 use crate::bed::{Numbers, S, npy_files, record_files, share};
 
 /// One reader, batches of one, nothing ahead.
-const PLAIN: StreamConfig =
-    StreamConfig { readers: 1, parsers: 1, prefetch: 0, shuffle: None, rows: Rows::Files };
+const PLAIN: StreamConfig = StreamConfig {
+    readers: 1,
+    parsers: 1,
+    prefetch: 0,
+    shuffle: None,
+    rows: ReaderSharding::ByFile,
+};
 
 fn loader(clock: &Clock, data: &DataSet, config: StreamConfig) -> StreamLoader {
     StreamLoader::new(clock, data, config, |_| None)
@@ -261,7 +266,7 @@ fn dali_on_demand_opens_the_file_for_every_sample() {
     let clock = Clock::simulated();
     let data = record_files(&clock, 2, 4, 0);
     let order = order(2, 4, Shuffle::None);
-    let config = StreamConfig { rows: Rows::Places, ..PLAIN };
+    let config = StreamConfig { rows: ReaderSharding::BySample, ..PLAIN };
     let mut stream = loader(&clock, &data, config);
     stream.epoch(share(&order, 4, 2), |batches| all(batches).len());
     assert_eq!(stream.meter().op(Op::Open).calls, 8);
@@ -317,7 +322,7 @@ fn dali_readers_share_the_samples_of_a_batch() {
     let clock = Clock::simulated();
     let data = record_files(&clock, 8, 1, S);
     let order = order(8, 1, Shuffle::None);
-    let config = StreamConfig { readers: 2, rows: Rows::Places, ..PLAIN };
+    let config = StreamConfig { readers: 2, rows: ReaderSharding::BySample, ..PLAIN };
     let mut stream = loader(&clock, &data, config);
     let came = stream.epoch(share(&order, 4, 2), |batches| {
         let mut came = Vec::new();
@@ -350,7 +355,7 @@ fn a_file_with_too_few_records_is_named() {
 fn a_panicking_reader_ends_the_epoch_instead_of_hanging() {
     let clock = Clock::real();
     let (data, _) = npy_files(&clock, 4, |_| 0);
-    let config = StreamConfig { rows: Rows::Places, ..PLAIN };
+    let config = StreamConfig { rows: ReaderSharding::BySample, ..PLAIN };
     let work = |_| Some(Box::new(|| -> u64 { panic!("on purpose") }) as Preprocess);
     let mut stream = StreamLoader::new(&clock, &data, config, work);
     let order = order(4, 1, Shuffle::None);

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, DatasetError, EpochOrder, SampleSpace, Shuffle};
-use feedline_loader::{Deal, Dealing, LastBatch, LoadError, Sharding, TorchConfig, TorchLoader};
+use feedline_loader::{
+    BatchAssignment, Dealing, LastBatch, LoadError, Sharding, TorchConfig, TorchLoader,
+};
 use feedline_store::Memory;
 
 use crate::bed::{Numbers, S, npy_files as data, record_files, share};
 
 fn loader(clock: &Clock, data: &DataSet, workers: u32, prefetch: u64) -> TorchLoader {
-    let config = TorchConfig { workers, prefetch, deal: Deal::InTurn, shuffle: None };
+    let config = TorchConfig { workers, prefetch, deal: BatchAssignment::InTurn, shuffle: None };
     TorchLoader::new(clock, data, config, |_| Box::new(|| 0))
 }
 
@@ -21,7 +23,8 @@ fn order(files: u64) -> EpochOrder {
 #[test]
 fn outstanding_batches_are_a_multiple_of_the_workers() {
     let outstanding = |workers, prefetch| {
-        TorchConfig { workers, prefetch, deal: Deal::InTurn, shuffle: None }.outstanding()
+        TorchConfig { workers, prefetch, deal: BatchAssignment::InTurn, shuffle: None }
+            .outstanding()
     };
     assert_eq!(outstanding(4, 2), 4);
     assert_eq!(outstanding(4, 4), 4);
@@ -107,7 +110,8 @@ fn a_bad_file_is_an_error_of_its_own_batch_and_names_file_and_byte() {
 fn a_panicking_reader_ends_the_epoch_instead_of_hanging() {
     let clock = Clock::real();
     let (data, _) = data(&clock, 4, |_| 0);
-    let config = TorchConfig { workers: 2, prefetch: 2, deal: Deal::InTurn, shuffle: None };
+    let config =
+        TorchConfig { workers: 2, prefetch: 2, deal: BatchAssignment::InTurn, shuffle: None };
     let mut loader = TorchLoader::new(&clock, &data, config, |worker| {
         Box::new(move || if worker == 1 { panic!("on purpose") } else { 0 })
     });
@@ -139,7 +143,8 @@ fn tf_generators_walk_through_blocks_of_their_own() {
     // from the threads in turn, so the third and fifth come from thread 0 again.
     let clock = Clock::simulated();
     let (data, opens) = data(&clock, 5, |_| 1);
-    let config = TorchConfig { workers: 2, prefetch: 1, deal: Deal::InBlocks, shuffle: None };
+    let config =
+        TorchConfig { workers: 2, prefetch: 1, deal: BatchAssignment::InBlocks, shuffle: None };
     assert_eq!(config.outstanding(), 3, "one of each thread and the prefetched one");
     let order = order(5);
     TorchLoader::new(&clock, &data, config, |_| Box::new(|| 0))
@@ -170,7 +175,7 @@ fn shards(
 }
 
 const SHARDS: TorchConfig =
-    TorchConfig { workers: 2, prefetch: 2, deal: Deal::InTurn, shuffle: None };
+    TorchConfig { workers: 2, prefetch: 2, deal: BatchAssignment::InTurn, shuffle: None };
 
 #[test]
 fn a_batch_of_shards_is_one_workers() {

@@ -13,15 +13,15 @@ use crate::manifest::{FileSum, ManifestWriter};
 const MESSAGE_BYTES: usize = 128 << 10;
 
 /// Takes entries, in any order.
-pub(crate) enum Ledger {
+pub(crate) enum EntryLog {
     /// This process writes the manifest.
     Manifest(ManifestWriter),
     /// Another one does; entries wait on disk until it asks for them.
     Waiting(BufWriter<File>),
 }
 
-impl Ledger {
-    /// A ledger of a process that does not write the manifest.
+impl EntryLog {
+    /// A log of a process that does not write the manifest.
     pub(crate) fn waiting() -> Result<Self, DatasetError> {
         Ok(Self::Waiting(BufWriter::new(tempfile::tempfile().map_err(spooled)?)))
     }

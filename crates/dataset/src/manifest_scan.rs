@@ -22,7 +22,7 @@ const BATCH_BYTES: u64 = 4 << 20;
 const BATCHES_MAX: usize = 64;
 
 /// How a manifest's files are gone through.
-pub(crate) struct Walk<'a> {
+pub(crate) struct ManifestScan<'a> {
     pub(crate) clock: &'a Clock,
     pub(crate) threads: usize,
     pub(crate) stop: &'a AtomicBool,
@@ -51,7 +51,7 @@ impl Queue {
     }
 }
 
-impl Walk<'_> {
+impl ManifestScan<'_> {
     /// Calls `work` for every entry, unless `wanted` says of the head that there is no use in it.
     /// Each thread brings a tool of its own, made by `tool`. The first error ends it; so does a
     /// stop request, which is no error.
