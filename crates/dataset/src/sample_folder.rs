@@ -95,9 +95,12 @@ impl SampleFolder {
     }
 }
 
+/// An extension and the format of the files that have it.
+type KnownFormat = (&'static str, Arc<dyn Format>);
+
 /// Every format by its extensions, the longest first: `csv.gz` files end with `gz` too.
-fn known_formats() -> Result<Vec<(&'static str, Arc<dyn Format>)>, DatasetError> {
-    let mut known: Vec<(&'static str, Arc<dyn Format>)> = Vec::new();
+fn known_formats() -> Result<Vec<KnownFormat>, DatasetError> {
+    let mut known: Vec<KnownFormat> = Vec::new();
     for entry in FORMATS.iter().filter(|entry| entry.name != "synthetic") {
         let format: Arc<dyn Format> = entry.build(&Options::default())?.into();
         let aliases = ALIASES.iter().filter(|(_, name)| *name == entry.name);
