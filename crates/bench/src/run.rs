@@ -18,7 +18,7 @@ use feedline_dataset::{
     DataSet, DatasetSpec, Discovered, ExistingFiles, FileNames, Generated, GenerationProgress,
     Generator, Listing, MANIFEST_NAME, NameRule, SampleSizes, discover,
 };
-use feedline_formats::{Companion, FileSize, Format, Place};
+use feedline_formats::{Companion, CompanionPlace, FileSize, Format};
 use feedline_ranks::{Member, Team};
 use feedline_store::{EntryKind, Store};
 use feedline_workload::{ShuffleMode, Workload};
@@ -221,7 +221,11 @@ impl Run {
         for rule in [&outcome.plan.train_files, &outcome.plan.eval_files] {
             remove_files(data, rule, format.companions())?;
         }
-        if format.companions().iter().any(|companion| companion.place == Place::IndexFolder) {
+        if format
+            .companions()
+            .iter()
+            .any(|companion| companion.place == CompanionPlace::IndexFolder)
+        {
             data.remove("index")?;
         }
         Ok(data.remove("")?)
@@ -569,7 +573,7 @@ fn remove_files(
         data.remove(&key)?;
         companions.iter().try_for_each(|companion| data.remove(&companion.key(&key)))?;
     }
-    if companions.iter().any(|companion| companion.place == Place::IndexFolder) {
+    if companions.iter().any(|companion| companion.place == CompanionPlace::IndexFolder) {
         data.remove(&format!("index/{}", rule.folder))?;
     }
     for number in 0..rule.subfolders.max(1) {
@@ -602,8 +606,8 @@ mod tests {
             extension: "bin",
         };
         let companions = [
-            Companion { suffix: ".off", place: Place::Beside },
-            Companion { suffix: ".idx", place: Place::IndexFolder },
+            Companion { suffix: ".off", place: CompanionPlace::Beside },
+            Companion { suffix: ".idx", place: CompanionPlace::IndexFolder },
         ];
         let store = Memory::new(Clock::real());
         let own = ["train/0/img_0_of_2.bin", "train/1/img_1_of_2.bin", "valid/img_0_of_1.bin"];

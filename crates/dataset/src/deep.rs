@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::{Clock, Monitor};
-use feedline_formats::Stretch;
+use feedline_formats::ByteRange;
 use feedline_store::{
     AlignedBuf, BatchTimer, Destination, Meter, Metered, Object, ObjectRange, ReadQueue, Store,
     StoreError,
@@ -16,7 +16,7 @@ pub(crate) struct Deep {
     queue: Queue,
     /// What the current batch consists of.
     ranges: Vec<ObjectRange>,
-    stretches: Vec<Stretch>,
+    file_ranges: Vec<ByteRange>,
     /// What threads have counted.
     meter: Mutex<Meter>,
 }
@@ -41,8 +41,8 @@ impl Deep {
             }
             Err(error) => Queue::Refused(Some(error)),
         };
-        let (ranges, stretches) = (Vec::new(), Vec::new());
-        Self { queue, ranges, stretches, meter: Mutex::default() }
+        let (ranges, file_ranges) = (Vec::new(), Vec::new());
+        Self { queue, ranges, file_ranges, meter: Mutex::default() }
     }
 
     /// Forgets the last batch.
@@ -50,16 +50,16 @@ impl Deep {
         self.ranges.clear();
     }
 
-    /// Where the stretches of the next file go.
-    pub(crate) fn stretches(&mut self) -> &mut Vec<Stretch> {
-        self.stretches.clear();
-        &mut self.stretches
+    /// Where the ranges of the next file go.
+    pub(crate) fn file_ranges(&mut self) -> &mut Vec<ByteRange> {
+        self.file_ranges.clear();
+        &mut self.file_ranges
     }
 
-    /// Adds the stretches as parts of the object `key`. What the sample before had too (the row group
+    /// Adds the ranges as parts of the object `key`. What the sample before had too (the row group
     /// of two rows, the chunk of two samples) is not read twice.
     pub(crate) fn add(&mut self, key: &str) {
-        for part in &self.stretches {
+        for part in &self.file_ranges {
             let range = ObjectRange { key: key.to_owned(), offset: part.offset, len: part.len };
             if self.ranges.last() != Some(&range) {
                 self.ranges.push(range);

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::names::FileNames as _;
-use feedline_formats::Place;
+use feedline_formats::CompanionPlace;
 use serde::{Deserialize, Serialize};
 
 use crate::error::DatasetError;
@@ -150,8 +150,8 @@ impl Generator<'_> {
         self.spec.format.companions().iter().find_map(|companion| {
             let data = key.strip_suffix(companion.suffix)?;
             match companion.place {
-                Place::Beside => self.index_of(data),
-                Place::IndexFolder => {
+                CompanionPlace::Beside => self.index_of(data),
+                CompanionPlace::IndexFolder => {
                     let (folder, name) = data.strip_prefix("index/")?.split_once('/')?;
                     let (train, eval) = (&self.spec.train, &self.spec.eval);
                     let mut rules = [(train, 0), (eval, train.total)].into_iter();

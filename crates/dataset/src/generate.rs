@@ -12,7 +12,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
-use feedline_formats::{Content, EncodeError, FileSize, FileSpec, Place, Sink, StreamError};
+use feedline_formats::{
+    CompanionPlace, Content, EncodeError, FileSize, FileSpec, Sink, StreamError,
+};
 use feedline_ranks::Team;
 use feedline_store::{AlignedBuf, Durability, RequestCount, Store, StoreError, Writer};
 
@@ -147,7 +149,8 @@ impl Generator<'_> {
         &self,
         visit: &mut dyn FnMut(&str) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
-        let apart = self.spec.format.companions().iter().any(|c| c.place == Place::IndexFolder);
+        let apart =
+            self.spec.format.companions().iter().any(|c| c.place == CompanionPlace::IndexFolder);
         let mut folders = vec![String::new()];
         for rule in [&self.spec.train, &self.spec.eval] {
             if apart {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use feedline_formats::{
-    Companion, DecodeError, Format, Opened, ReadUnit, SampleRead, SampleSink, Scratch, Source,
-    StreamError, Stretch,
+    ByteRange, Companion, DecodeError, Format, Opened, ReadUnit, SampleRead, SampleSink, Scratch,
+    Source, StreamError,
 };
 use feedline_store::{BLOCK_BYTES, Metered, Object, Store, StoreError};
 
@@ -93,17 +93,17 @@ impl Handles {
         Ok(read)
     }
 
-    /// Adds the stretches of the file that hold sample `index`.
+    /// Adds the ranges of the file that hold sample `index`.
     pub(crate) fn locate(
         &mut self,
         store: &Accounted,
         (number, key): (u64, &str),
         index: u64,
         scratch: &mut Scratch,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
         if self.format.facts().read_unit == ReadUnit::File {
-            stretches.push(Stretch::WHOLE);
+            ranges.push(ByteRange::WHOLE);
             return Ok(());
         }
         let mut handle = self.handle(store, (number, key), scratch)?;
@@ -114,7 +114,7 @@ impl Handles {
             object: handle.object.take(),
             look: self.look(number),
         };
-        handle.opened.locate(&mut file, index, scratch, stretches)?;
+        handle.opened.locate(&mut file, index, scratch, ranges)?;
         handle.object = file.object;
         self.keep(number, handle);
         Ok(())

@@ -128,8 +128,8 @@ impl SampleReader {
         self.name(sample);
         let deep = self.deep.as_mut().expect("only a deep reader locates samples");
         let (file, index) = ((sample.file, self.key.as_str()), sample.index);
-        let stretches = deep.stretches();
-        match self.handles.locate(&self.store, file, index, &mut self.scratch, stretches) {
+        let ranges = deep.file_ranges();
+        match self.handles.locate(&self.store, file, index, &mut self.scratch, ranges) {
             Ok(()) => {
                 deep.add(&self.key);
                 Ok(())

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use feedline_clock::Clock;
-use feedline_formats::Place;
+use feedline_formats::CompanionPlace;
 use feedline_store::{AlignedBuf, EntryKind, Store, StoreError};
 
 use crate::checksum::crc32_of;
@@ -190,7 +190,8 @@ impl Verification<'_> {
             return Ok(strangers);
         };
         let is_known = |key: &str| {
-            let beside = companions.iter().filter(|companion| companion.place == Place::Beside);
+            let beside =
+                companions.iter().filter(|companion| companion.place == CompanionPlace::Beside);
             let mut names = beside
                 .filter_map(|companion| key.strip_suffix(companion.suffix))
                 .chain(std::iter::once(key));

@@ -2,7 +2,7 @@
 //!
 //! A file's bytes are cut into blocks, each with its own eight lanes of xorshift128+, started from
 //! the seed, the file and the block. Eight lanes because compilers vectorize them even for the
-//! oldest x86-64: 15 GB/s a core there for integers, 6 to 11 for floats, where xoshiro256++ gives 5
+//! oldest x86-64: 15 GB/s per core there for integers, 6 to 11 for floats, where xoshiro256++ gives 5
 //! to 10 and wyrand 7. Not for secrets and not for statistics, but no compressor finds anything.
 
 use feedline_numbers::splitmix::mix;
@@ -29,7 +29,7 @@ impl Content {
         Content { keys: [mix(key ^ 1), mix(key ^ 2)] }
     }
 
-    /// Fills `out` with the bytes that stand at `offset` of the file's samples.
+    /// Fills `out` with the bytes that are at `offset` of the file's samples.
     ///
     /// Any offset will do; pieces joined are the same bytes as the whole.
     pub fn fill(&self, element: Element, offset: u64, out: &mut [u8]) {
@@ -148,7 +148,7 @@ fn halves(row: [u64; LANES]) -> [u8; ROW_BYTES] {
 }
 
 /// Multiples of 2^-23: random digits after "1.", less one. Two to a word, and the two halves apart:
-/// in this shape it is vectorised, twice as fast as number by number.
+/// in this shape it is vectorized, twice as fast as number by number.
 #[inline(always)]
 fn singles(row: [u64; LANES]) -> [u8; ROW_BYTES] {
     let above_one = |word: u64| (word >> 9) & 0x007F_FFFF_007F_FFFF | 0x3F80_0000_3F80_0000;

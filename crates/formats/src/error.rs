@@ -1,7 +1,7 @@
 //! What can go wrong while a file is laid out or read.
 //!
-//! Two enums, because the two directions share no case but a stream that breaks: whoever writes
-//! never sees a foreign file, whoever reads never meets a file that is too large to describe.
+//! Two enums, because the two directions share no case but a stream that breaks: a writer
+//! never sees a foreign file, and a reader never meets a file that is too large to describe.
 //! A [`DecodeError`] names the byte at which the file is wrong; the caller adds the file's name.
 
 /// The error of a [`Sink`](crate::Sink) or [`Source`](crate::Source), carried unchanged.
@@ -16,7 +16,7 @@ pub enum EncodeError {
     Sink {
         /// Bytes of the file that were written before.
         offset: u64,
-        /// The sink's own words.
+        /// The sink's own error.
         source: StreamError,
     },
     /// An encoder gave up.
@@ -26,7 +26,7 @@ pub enum EncodeError {
         format: &'static str,
         /// Bytes of the file that were written before.
         offset: u64,
-        /// The encoder's own words.
+        /// The encoder's own error.
         source: StreamError,
     },
     /// The samples do not go into a file of this format.
@@ -58,13 +58,13 @@ pub enum DecodeError {
         offset: u64,
         /// How many bytes it asked for.
         wanted: u64,
-        /// The source's own words.
+        /// The source's own error.
         source: StreamError,
     },
     /// The source does not know how large the file is.
     #[error("cannot get the size of the file")]
     Size {
-        /// The source's own words.
+        /// The source's own error.
         source: StreamError,
     },
     /// A companion of the file did not deliver.
@@ -74,7 +74,7 @@ pub enum DecodeError {
         suffix: &'static str,
         /// Where in the companion the read began.
         offset: u64,
-        /// The source's own words.
+        /// The source's own error.
         source: StreamError,
     },
     /// The bytes at `offset` are not the NumPy magic.
@@ -82,13 +82,13 @@ pub enum DecodeError {
     NotNpy {
         /// Where the array should begin.
         offset: u64,
-        /// The bytes that stand there, six at most.
+        /// The bytes that are there, six at most.
         found: Vec<u8>,
     },
     /// An npy of a version that does not exist yet.
     #[error("npy version {major}.{minor} at byte {offset}, expected 1.0, 2.0 or 3.0")]
     NpyVersion {
-        /// Where the version stands.
+        /// Where the version is.
         offset: u64,
         /// Major version found.
         major: u8,
@@ -100,13 +100,13 @@ pub enum DecodeError {
     NpyHeader {
         /// The byte at which the header stops making sense.
         offset: u64,
-        /// What should stand there.
+        /// What should be there.
         expected: &'static str,
     },
     /// An element type that no sample has.
     #[error("npy header at byte {offset}: element type {descr:?} is not a plain number type")]
     ElementType {
-        /// Where the type stands.
+        /// Where the type is.
         offset: u64,
         /// The type as written.
         descr: String,
@@ -147,20 +147,20 @@ pub enum DecodeError {
         /// Size of the file.
         found: u64,
     },
-    /// Something else stands where a record of the archive should.
+    /// Something else is where a record of the archive should be.
     #[error("expected {expected} at byte {offset}, found {found:02x?}")]
     ZipRecord {
         /// Where the record should be.
         offset: u64,
         /// What it is called.
         expected: &'static str,
-        /// The bytes that stand there, four at most.
+        /// The bytes that are there, four at most.
         found: Vec<u8>,
     },
     /// A record of the archive points outside of the file.
     #[error("{record} at byte {offset} points to byte {end}, file has {found}")]
     ZipRange {
-        /// Where the record stands.
+        /// Where the record is.
         offset: u64,
         /// What it is called.
         record: &'static str,
@@ -216,9 +216,9 @@ pub enum DecodeError {
         format: &'static str,
         /// Where it shows.
         offset: u64,
-        /// What should stand there.
+        /// What should be there.
         expected: &'static str,
-        /// The bytes that stand there, eight at most.
+        /// The bytes that are there, eight at most.
         found: Vec<u8>,
     },
     /// A field of the file cannot have the value that it has.
@@ -226,11 +226,11 @@ pub enum DecodeError {
     Field {
         /// The format.
         format: &'static str,
-        /// Where the field stands.
+        /// Where the field is.
         offset: u64,
-        /// What should stand there.
+        /// What should be there.
         expected: &'static str,
-        /// What stands there, in words.
+        /// What is there, in words.
         found: String,
     },
     /// The bytes are not those that were written.
@@ -254,7 +254,7 @@ pub enum DecodeError {
         format: &'static str,
         /// What it is.
         feature: String,
-        /// Where it stands.
+        /// Where it is.
         offset: u64,
     },
     /// A decoder gave up.
@@ -264,7 +264,7 @@ pub enum DecodeError {
         format: &'static str,
         /// Where the data that it was given begins.
         offset: u64,
-        /// The decoder's own words.
+        /// The decoder's own error.
         source: StreamError,
     },
     /// What the file announces is out of all proportion to its size.
@@ -294,13 +294,13 @@ pub enum DecodeError {
     /// The caller's sink refused the sample.
     #[error("the sample was refused")]
     SampleSink {
-        /// The sink's own words.
+        /// The sink's own error.
         source: StreamError,
     },
     /// The caller's buffer cannot hold a header or directory.
     #[error("buffer of {found} bytes is too small for {needed} bytes at byte {offset}")]
     Scratch {
-        /// Where the bytes stand.
+        /// Where the bytes are.
         offset: u64,
         /// How many must be in memory at once.
         needed: u64,

@@ -54,7 +54,7 @@ pub trait Format: Send + Sync {
         Ok(())
     }
 
-    /// Opens per file the way the framework's reader would: reads what must be known before a sample
+    /// Opens a file the way the framework's reader would: reads what must be known before a sample
     /// can be found. Formats that are read whole have nothing to do here.
     fn open(
         &self,
@@ -82,16 +82,16 @@ pub trait Opened: Send {
         sink: &mut dyn SampleSink,
     ) -> Result<SampleRead, DecodeError>;
 
-    /// Adds the stretches of the file that hold the sample, for who reads bytes and decodes nothing.
+    /// Adds the ranges of the file that hold the sample, for callers that read bytes and decode nothing.
     /// Formats that are read whole have one, from 0 to the end.
     fn locate(
         &mut self,
         _source: &mut dyn Source,
         _index: u64,
         _scratch: &mut Scratch,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
-        stretches.push(Stretch::WHOLE);
+        ranges.push(ByteRange::WHOLE);
         Ok(())
     }
 }
@@ -101,16 +101,16 @@ pub trait Opened: Send {
 pub struct Companion {
     /// What is appended to the data file's name.
     pub suffix: &'static str,
-    /// Where it stands.
-    pub place: Place,
+    /// Where it is.
+    pub place: CompanionPlace,
 }
 
 impl Companion {
     /// The key of the companion of the data file `key`, which begins with `train/` or `valid/`.
     pub fn key(&self, key: &str) -> String {
         match self.place {
-            Place::Beside => format!("{key}{}", self.suffix),
-            Place::IndexFolder => {
+            CompanionPlace::Beside => format!("{key}{}", self.suffix),
+            CompanionPlace::IndexFolder => {
                 let (folder, _) = key.split_once('/').unwrap_or(("", key));
                 let name = key.rsplit('/').next().unwrap_or(key);
                 format!("index/{folder}/{name}{}", self.suffix)
@@ -119,9 +119,9 @@ impl Companion {
     }
 }
 
-/// Where a companion stands.
+/// Where a companion is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum CompanionPlace {
     /// In the folder of the data file.
     Beside,
     /// In the folder `index/train` or `index/valid` of the data set, without sub-folders.
@@ -148,16 +148,16 @@ impl FileSize {
 
 /// Bytes of a file that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct ByteRange {
     /// Where they begin.
     pub offset: u64,
     /// How many there are; `None` means up to the end of the file.
     pub len: Option<u64>,
 }
 
-impl Stretch {
+impl ByteRange {
     /// All of a file.
-    pub const WHOLE: Stretch = Stretch { offset: 0, len: None };
+    pub const WHOLE: ByteRange = ByteRange { offset: 0, len: None };
 }
 
 /// What a file of a data set holds.
@@ -169,7 +169,7 @@ pub struct FileSpec {
     pub samples: u64,
     /// Element type of the samples.
     pub element: Element,
-    /// Place of the file in the list of all files; what a `synthetic` file contains.
+    /// CompanionPlace of the file in the list of all files; what a `synthetic` file contains.
     pub index: u64,
 }
 
@@ -310,9 +310,9 @@ mod tests {
 
     #[test]
     fn companions_stand_beside_or_in_the_index_folder() {
-        let beside = Companion { suffix: ".off.idx", place: Place::Beside };
+        let beside = Companion { suffix: ".off.idx", place: CompanionPlace::Beside };
         assert_eq!(beside.key("train/0/a.bin"), "train/0/a.bin.off.idx");
-        let apart = Companion { suffix: ".idx", place: Place::IndexFolder };
+        let apart = Companion { suffix: ".idx", place: CompanionPlace::IndexFolder };
         assert_eq!(apart.key("train/img_0_of_8.tfrecord"), "index/train/img_0_of_8.tfrecord.idx");
         assert_eq!(apart.key("valid/3/a.tfrecord"), "index/valid/a.tfrecord.idx");
     }

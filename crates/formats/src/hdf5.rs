@@ -42,8 +42,8 @@ use plan::Settings;
 use crate::framework::FrameworkReader;
 use crate::sample_sink::Decode;
 use crate::{
-    Compression, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    ByteRange, Compression, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
+    OptionError, Options, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 /// The format `hdf5`.
@@ -159,11 +159,11 @@ impl Decode for File {
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
         let mut blocks = Blocks::new(source, &mut scratch.piece, self.addressing)?;
         for dataset in &mut self.datasets {
-            dataset.locate(&mut blocks, index, stretches)?;
+            dataset.locate(&mut blocks, index, ranges)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `indexed_binary` and `mmap_indexed_binary`: samples one behind the other without any frame, and
+//! `indexed_binary` and `mmap_indexed_binary`: samples one after the other without any frame, and
 //! two companions that say where each begins and how many bytes it has.
 //!
 //! The two names mean the same files. DLIO maps those of the second and never touches a page of
@@ -11,12 +11,12 @@ use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Mapping, Opened,
-    Place, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    ByteRange, Companion, CompanionPlace, Content, DecodeError, EncodeError, FileSize, FileSpec,
+    Format, Mapping, Opened, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
-const OFFSETS: Companion = Companion { suffix: ".off.idx", place: Place::Beside };
-const SIZES: Companion = Companion { suffix: ".sz.idx", place: Place::Beside };
+const OFFSETS: Companion = Companion { suffix: ".off.idx", place: CompanionPlace::Beside };
+const SIZES: Companion = Companion { suffix: ".sz.idx", place: CompanionPlace::Beside };
 const ENTRY_BYTES: u64 = 8;
 /// A larger index stays in its files: the memory of a reader must not grow with the data set.
 const KEPT_BYTES_MAX: u64 = 16 << 20;
@@ -161,12 +161,12 @@ impl Decode for OpenedIndexed {
         source: &mut dyn Source,
         index: u64,
         _scratch: &mut Scratch,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
         let (offset, size, _) = self.find(source, index)?;
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
         self.check_end(index, offset, size, len)?;
-        stretches.push(Stretch { offset, len: Some(size) });
+        ranges.push(ByteRange { offset, len: Some(size) });
         Ok(())
     }
 }

@@ -33,7 +33,7 @@ use segments::Frame;
 
 /// The longest side that the format can express.
 const SIDE_LIMIT: u32 = 65_535;
-/// The most pixels that a byte of a file can stand for.
+/// The most pixels that a byte of a file can represent.
 const PIXELS_PER_BYTE: u64 = 512;
 /// Pixels that a file of any size may announce.
 const FREE_PIXELS: u64 = 1 << 20;

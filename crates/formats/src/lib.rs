@@ -1,8 +1,23 @@
-//! Sample formats: how the bytes of a data set file are laid out, how a sample is written and found.
+//! Sample formats: how the files of a data set are laid out, how samples are written and found.
 //!
 //! Pure: files, seeds and buffers come in as arguments ([`Sink`], [`Source`], [`Content`]). Nothing
 //! here opens a file, starts a thread, reads a clock or keeps state between calls.
 //! A new format is one module and one line in [`FORMATS`].
+//!
+//! ```
+//! use feedline_formats::{Collect, Content, Element, FileSpec, Options, SampleFormat, Scratch};
+//!
+//! let npy = SampleFormat::find("npy").ok_or("no such format")?.build(&Options::default())?;
+//! let file = FileSpec { dims: vec![4, 8], samples: 3, element: Element::UInt8, index: 0 };
+//! let mut bytes = Vec::new();
+//! npy.encode(&file, &Content::new(42, 0), &mut bytes)?;
+//!
+//! let (mut scratch, mut sample) = (Scratch::new(1 << 17), Collect::new(1 << 20));
+//! let mut opened = npy.open(&mut &bytes[..], &mut scratch)?;
+//! opened.read_into(&mut &bytes[..], 1, &mut scratch, &mut sample)?;
+//! assert_eq!(sample.take()[0].shape, [4, 8]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod array_sample;
@@ -38,14 +53,14 @@ mod webdataset;
 mod zip;
 
 #[cfg(test)]
-mod trial;
+mod test_support;
 
 pub use content::Content;
 pub use element::Element;
 pub use error::{DecodeError, EncodeError, Method, StreamError};
 pub use format::{
-    Companion, FileSize, FileSpec, Format, HEAD_BYTES, Opened, PIECE_BYTES, Place, SampleRead,
-    Sink, Source, Stretch,
+    ByteRange, Companion, CompanionPlace, FileSize, FileSpec, Format, HEAD_BYTES, Opened,
+    PIECE_BYTES, SampleRead, Sink, Source,
 };
 pub use framework::{FrameworkReader, Libraries, Python, RECORD_BUFFER_BYTES, as_framework};
 pub use options::{Compression, OptionError, Options};

@@ -94,18 +94,18 @@ pub(crate) fn found(header: &Header, file_bytes: u64) -> SampleRead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Element, trial};
+    use crate::{Element, test_support};
 
     fn spec(dims: &[u64], samples: u64, element: Element) -> FileSpec {
         FileSpec { dims: dims.to_vec(), samples, element, index: 0 }
     }
 
     fn encoded(file: &FileSpec) -> Vec<u8> {
-        trial::encoded(&Npy, file)
+        test_support::encoded(&Npy, file)
     }
 
     fn read(bytes: &[u8], index: u64) -> Result<SampleRead, DecodeError> {
-        trial::read(&Npy, bytes, index, 1000)
+        test_support::read(&Npy, bytes, index, 1000)
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_header_larger_than_the_buffer_is_an_error() {
         let bytes = encoded(&spec(&[5], 2, Element::UInt8));
-        let error = trial::read(&Npy, &bytes, 0, 100).unwrap_err();
+        let error = test_support::read(&Npy, &bytes, 0, 100).unwrap_err();
         assert_eq!(error.to_string(), "buffer of 100 bytes is too small for 128 bytes at byte 0");
     }
 

@@ -13,7 +13,7 @@ const USUAL_AXES: usize = 8;
 /// Enough of a file to know how long its header is.
 pub(crate) const PREFIX_BYTES: usize = 12;
 
-/// What a header says about the array behind it.
+/// What a header says about the array after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Size of the header, which is where the data begins.

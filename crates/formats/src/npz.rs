@@ -185,7 +185,7 @@ pub(crate) fn too_short(member: &Member, needed: u64) -> DecodeError {
     }
 }
 
-/// Where everything in a file stands, known before the first byte is written.
+/// Where everything in a file is, known before the first byte is written.
 struct Layout {
     x_header: Vec<u8>,
     x_data: u64,

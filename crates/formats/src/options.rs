@@ -9,7 +9,7 @@ pub struct Options {
     pub level: u32,
     /// HDF5: datasets that one record is split into.
     pub datasets: u64,
-    /// HDF5: shape of a chunk, sample axis first; empty means contiguous (or one sample a chunk where
+    /// HDF5: shape of a chunk, sample axis first; empty means contiguous (or one sample per chunk where
     /// something else needs chunks).
     pub chunk_dims: Vec<u64>,
     /// HDF5: largest shape of a sample; empty means fixed.

@@ -27,9 +27,9 @@ use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, PIECE_BYTES, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
-    Stretch,
+    ByteRange, Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
+    Opened, OptionError, Options, PIECE_BYTES, SampleFormat, SampleRead, SampleSink, Scratch, Sink,
+    Source,
 };
 
 mod body;
@@ -241,7 +241,7 @@ impl Pages<'_> {
     }
 }
 
-/// The footer and where it stands: one read of the file's end, another if that was not enough.
+/// The footer and where it is: one read of the file's end, another if that was not enough.
 fn footer_bytes<'b>(
     source: &mut dyn Source,
     file_len: u64,
@@ -389,10 +389,10 @@ impl Decode for Groups {
         _source: &mut dyn Source,
         index: u64,
         _scratch: &mut Scratch,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
         let group = self.footer.groups[self.group_of(index)?];
-        stretches.push(Stretch { offset: group.offset, len: Some(group.len) });
+        ranges.push(ByteRange { offset: group.offset, len: Some(group.len) });
         Ok(())
     }
 }

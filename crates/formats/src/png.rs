@@ -190,7 +190,7 @@ struct Rows<'a> {
     /// Bytes of the current row that are still to come; at 0 a new row begins.
     left: usize,
     noise: Vec<u8>,
-    /// Where in `noise` the next pixel stands.
+    /// Where in `noise` the next pixel is.
     at: usize,
     /// Where in the content the next block of noise begins.
     next: u64,

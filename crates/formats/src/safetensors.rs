@@ -14,8 +14,8 @@ use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Mapping, Opened,
-    SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    ByteRange, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Mapping,
+    Opened, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 pub mod header;
@@ -100,7 +100,7 @@ impl Format for SafeTensors {
     }
 }
 
-/// Where everything in a file stands.
+/// Where everything in a file is.
 struct Layout {
     /// The length field, the JSON text and its padding.
     header: Vec<u8>,
@@ -168,10 +168,10 @@ impl Decode for Samples {
         _source: &mut dyn Source,
         index: u64,
         _scratch: &mut Scratch,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
         let (offset, end) = self.tensor.sample(index)?;
-        stretches.push(Stretch { offset, len: Some(end - offset) });
+        ranges.push(ByteRange { offset, len: Some(end - offset) });
         Ok(())
     }
 }

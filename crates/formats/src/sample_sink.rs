@@ -3,7 +3,7 @@
 //! Decoders are generic over the sink. For [`Discard`] that leaves the code of a decoder that knows
 //! no sink at all: no call, no copy, no branch per piece.
 
-use crate::{DecodeError, Element, Opened, SampleRead, Scratch, Source, StreamError, Stretch};
+use crate::{ByteRange, DecodeError, Element, Opened, SampleRead, Scratch, Source, StreamError};
 
 /// One part of a sample, announced before its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,9 +217,9 @@ pub(crate) trait Decode: Send {
         _source: &mut dyn Source,
         _index: u64,
         _scratch: &mut Scratch,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
-        stretches.push(Stretch::WHOLE);
+        ranges.push(ByteRange::WHOLE);
         Ok(())
     }
 }
@@ -249,9 +249,9 @@ impl<D: Decode> Opened for D {
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
-        self.locate_sample(source, index, scratch, stretches)
+        self.locate_sample(source, index, scratch, ranges)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::framework::Buffered;
 const ALIGN_BYTES: usize = 4096;
 
 /// The buffers of one reader. First touch of fresh memory costs several times a copy, so nothing
-/// that is needed for every sample is allocated anew.
+/// that is needed for every sample is allocated again.
 pub struct Scratch {
     /// Room for one piece of a file, aligned for direct I/O.
     pub piece: Piece,

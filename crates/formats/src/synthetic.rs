@@ -3,8 +3,8 @@
 use crate::sample_sink::Decode;
 use crate::writer::Writer;
 use crate::{
-    Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, ReadUnit, SampleFormat,
-    SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    ByteRange, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, ReadUnit,
+    SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 /// The format `synthetic`.
@@ -59,7 +59,7 @@ impl Decode for Synthetic {
         _source: &mut dyn Source,
         _index: u64,
         _scratch: &mut Scratch,
-        _stretches: &mut Vec<Stretch>,
+        _stretches: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
         Ok(())
     }
@@ -68,7 +68,7 @@ impl Decode for Synthetic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Element, trial};
+    use crate::{Element, test_support};
 
     #[test]
     fn the_file_contains_its_list_index_and_reading_touches_nothing() {
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(file, b"1024");
         assert_eq!(Synthetic.size(&spec), FileSize::Exact(4));
 
-        let read = trial::read(&Synthetic, &[], 7, 0).unwrap();
+        let read = test_support::read(&Synthetic, &[], 7, 0).unwrap();
         assert_eq!((read.bytes, read.file_bytes), (0, 0));
     }
 }

@@ -13,8 +13,8 @@ use crate::framework::FrameworkReader;
 use crate::sample_sink::{self, Decode};
 use crate::writer::Writer;
 use crate::{
-    Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, Place,
-    SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    ByteRange, Companion, CompanionPlace, Content, DecodeError, EncodeError, FileSize, FileSpec,
+    Format, Opened, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 use example::Example;
 use stream::{Payload, Reader, Stream};
@@ -26,8 +26,8 @@ const HEADER_BYTES: u64 = 12;
 const FRAME_BYTES: u64 = 16;
 /// A protobuf message cannot be larger.
 const PAYLOAD_BYTES_MAX: u64 = i32::MAX as u64;
-/// Where each record begins and how long it is, as DALI wants to be told.
-const INDEX: Companion = Companion { suffix: ".idx", place: Place::IndexFolder };
+/// Where each record begins and how long it is, as DALI expects it.
+const INDEX: Companion = Companion { suffix: ".idx", place: CompanionPlace::IndexFolder };
 /// The index is written in pieces of about this size.
 const INDEX_PIECE_BYTES: usize = 32 * 1024;
 
@@ -66,7 +66,7 @@ impl Format for TfRecord {
         let example = fitting_example(file)?;
         let before = [&record_header(example.len())[..], &example.before_image].concat();
         let before_crc = crc32c::crc32c(&example.before_image);
-        let mut behind = [&example.behind_image[..], &[0; 4]].concat();
+        let mut behind = [&example.after_image[..], &[0; 4]].concat();
         let mut writer = Writer::new(sink);
         for sample in 0..file.samples {
             let first = sample * example.image_bytes;
@@ -154,7 +154,7 @@ fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xA282_EAD8)
 }
 
-/// An open file, standing in front of a record.
+/// An open file, positioned before a record.
 struct Cursor {
     stream: Stream,
     /// The number of that record.
@@ -174,7 +174,7 @@ impl Decode for Cursor {
         let mut reader = self.stream.reader(source);
         let (at, len) = seek(&mut reader, (self.next, self.at), index)
             .inspect_err(|_| (self.next, self.at) = (0, 0))?;
-        // If the record is damaged, whoever asks again gets the same answer.
+        // If the record is damaged, asking again gives the same answer.
         (self.next, self.at) = (index, at);
         sample_sink::begin_raw(sink, "", len)?;
         let bytes = read_record(&mut reader, at, len, sink)?;
@@ -187,12 +187,12 @@ impl Decode for Cursor {
         source: &mut dyn Source,
         index: u64,
         _scratch: &mut Scratch,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
         let mut reader = self.stream.reader(source);
         let (at, len) = seek(&mut reader, (self.next, self.at), index)?;
         (self.next, self.at) = (index, at);
-        stretches.push(Stretch { offset: at, len: Some(len + FRAME_BYTES) });
+        ranges.push(ByteRange { offset: at, len: Some(len + FRAME_BYTES) });
         Ok(())
     }
 }

@@ -19,8 +19,8 @@ use crate::tar::{self, BLOCK_BYTES, Member, RECORD_BYTES};
 use crate::window::{Held, Window};
 use crate::writer::Writer;
 use crate::{
-    Content, DecodeError, Discard, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    ByteRange, Content, DecodeError, Discard, Element, EncodeError, FileSize, FileSpec, Format,
+    Opened, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 
 const LABEL: &[u8] = b"0";
@@ -160,11 +160,11 @@ impl Decode for Shard {
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
         let (sample, _) = self.go_to(source, index, scratch, &mut Purpose::<Discard>::Locate)?;
         let len = Some(sample.end - sample.start);
-        stretches.push(Stretch { offset: sample.start, len });
+        ranges.push(ByteRange { offset: sample.start, len });
         Ok(())
     }
 }
@@ -207,7 +207,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Goes behind the sample `index`, which is not before the next one.
+    /// Goes after the sample `index`, which is not before the next one.
     fn find<S: SampleSink>(
         &mut self,
         window: &mut Window<'_>,
@@ -216,7 +216,7 @@ impl Walk {
     ) -> Result<Sample, DecodeError> {
         let mut key = None;
         let mut found: Option<Sample> = None;
-        // Next to small members the rest of the piece is worth its read; behind large ones that are
+        // Next to small members the rest of the piece is worth its read; after large ones that are
         // passed over, only the header is.
         let mut reach = u64::MAX;
         while let Some(member) = tar::member(window, self.offset, reach)? {
@@ -273,7 +273,7 @@ impl Sample {
             return array.finish();
         }
         if !member.name.ends_with(b".cls") {
-            // A label is no part of the sample, here as in the other formats.
+            // A label is not part of the sample, here as in the other formats.
             self.bytes = self.bytes.saturating_add(size);
         }
         if sink.wants_bytes() {

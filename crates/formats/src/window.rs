@@ -99,7 +99,7 @@ impl<'a> Window<'a> {
         self.exactly(offset, self.len.saturating_sub(offset).min(PREFIX_BYTES as u64))
     }
 
-    /// The bytes from `offset` on: at least `least` of them, none at or behind `limit` beyond that.
+    /// The bytes from `offset` on: at least `least` of them, none at or after `limit` beyond that.
     ///
     /// What is in memory is used first; otherwise one read fetches the rest of the piece.
     pub(crate) fn at_least(
@@ -134,7 +134,7 @@ impl<'a> Window<'a> {
     }
 
     /// Where a read that begins at `offset` and need not go to `limit` ends: a piece further, or where
-    /// blocks count at the next multiple of the piece, or a little behind it if that saves a read.
+    /// blocks count at the next multiple of the piece, or a little after it if that saves a read.
     fn piece_end(&self, offset: u64, limit: u64) -> u64 {
         let limit = limit.min(self.len);
         let most = self.capacity().saturating_sub(2 * self.block);

@@ -14,8 +14,8 @@ const ENOSPC: i32 = 28;
 /// npy files with an index beside them and another one in the index folder.
 struct Indexed(Arc<dyn Format>);
 
-const BESIDE: Companion = Companion { suffix: ".off", place: Place::Beside };
-const APART: Companion = Companion { suffix: ".idx", place: Place::IndexFolder };
+const BESIDE: Companion = Companion { suffix: ".off", place: CompanionPlace::Beside };
+const APART: Companion = Companion { suffix: ".idx", place: CompanionPlace::IndexFolder };
 
 impl Format for Indexed {
     fn facts(&self) -> &'static SampleFormat {

@@ -13,7 +13,7 @@ pub(super) const MAGIC: [u8; 2] = [0x1F, 0x8B];
 pub(super) const HEADER: [u8; 10] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF];
 const TRAILER_BYTES: u64 = 8;
 
-/// What stands behind the deflated bytes.
+/// What follows the deflated bytes.
 pub(super) fn trailer(crc: u32, size: u64) -> [u8; TRAILER_BYTES as usize] {
     let mut out = [0; TRAILER_BYTES as usize];
     out[..4].copy_from_slice(&crc.to_le_bytes());
@@ -87,7 +87,7 @@ fn check_trailer(
     Ok(())
 }
 
-/// Where the deflated bytes of the member at `begin` are, behind a header with any of gzip's fields.
+/// Where the deflated bytes of the member at `begin` are, after a header with any of gzip's fields.
 fn data_offset(window: &mut Window<'_>, begin: u64) -> Result<u64, DecodeError> {
     const HEADER_CRC: u8 = 1 << 1;
     const EXTRA: u8 = 1 << 2;

@@ -1,4 +1,4 @@
-//! Numbers as pandas prints them, each with a comma behind it.
+//! Numbers as pandas prints them, each with a comma after it.
 
 use crate::Element;
 use crate::deflate::scaled;

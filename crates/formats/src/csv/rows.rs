@@ -47,13 +47,13 @@ pub(super) struct Rows {
     carried: usize,
 }
 
-/// What stands between two separators.
+/// What is between two separators.
 enum Field {
     Number(u64),
     Boolean,
     /// Nothing at all.
     Empty,
-    /// It may go on behind the end of the piece.
+    /// It may go on after the end of the piece.
     Cut,
 }
 
@@ -151,7 +151,7 @@ impl Rows {
         Ok(at)
     }
 
-    /// Reads numbers that have a comma behind them, as most have. Gives how many bytes they were,
+    /// Reads numbers that have a comma after them, as most have. Gives how many bytes they were,
     /// and their sum.
     fn plain_numbers(&mut self, text: &[u8]) -> (usize, u64) {
         let (mut at, mut sum, mut count) = (0, 0u64, 0);
@@ -179,7 +179,7 @@ impl Rows {
         (at, sum)
     }
 
-    /// The field at the beginning of `text` and its length, or what stands there instead.
+    /// The field at the beginning of `text` and its length, or what is there instead.
     fn field(&self, text: &[u8]) -> Result<(Field, usize), String> {
         let first = text.iter().position(|&byte| !matches!(byte, b' ' | b'\t'));
         let Some(first) = first else { return Ok((Field::Cut, 0)) };
@@ -199,7 +199,7 @@ impl Rows {
         Ok((field, first + len + spaces))
     }
 
-    /// A field that is no number, unless the rest of it is still to come.
+    /// A field that is not a number, unless the rest of it is still to come.
     fn unreadable(&self, text: &[u8]) -> Result<(Field, usize), String> {
         let end = text.iter().position(|&byte| is_separator(byte));
         match end {
@@ -211,7 +211,7 @@ impl Rows {
         }
     }
 
-    /// The last field of the row begins `at` bytes behind `offset`.
+    /// The last field of the row begins `at` bytes after `offset`.
     fn end_row(&mut self, at: u64) -> Result<(), DecodeError> {
         let columns = *self.columns.get_or_insert(self.column);
         if columns != self.column {
@@ -244,7 +244,7 @@ struct Run {
     sum: u64,
 }
 
-/// Reads integers of up to seven digits that have a comma behind them, without a decision for each
+/// Reads integers of up to seven digits that have a comma after them, without a decision for each
 /// digit: the lengths of random numbers cannot be predicted.
 #[inline(never)]
 fn short_integers(text: &[u8]) -> Run {
@@ -252,7 +252,7 @@ fn short_integers(text: &[u8]) -> Run {
     while let Some(bytes) = text.get(run.len..).and_then(|rest| rest.first_chunk()) {
         let word = u64::from_le_bytes(*bytes);
         // Digits become 0 to 9; whatever is more gets its high bit set. A carry reaches only bytes
-        // behind the first such, which do not matter.
+        // after the first such, which do not matter.
         let digits = word ^ ZEROS;
         let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGH_BITS;
         let bits = others.trailing_zeros() & !7;

@@ -1,7 +1,7 @@
 //! Round trips, text of pandas, texts of all kinds in all kinds of pieces, and damage.
 
 use super::*;
-use crate::trial::{self, InMemory};
+use crate::test_support::{self, InMemory};
 use crate::{Compression, PIECE_BYTES};
 
 const PLAIN: Csv = Csv { level: None };
@@ -18,7 +18,7 @@ fn real_types() -> impl Iterator<Item = Element> {
 }
 
 fn read(text: &[u8]) -> Result<SampleRead, DecodeError> {
-    trial::read(&PLAIN, text, 0, 4096)
+    test_support::read(&PLAIN, text, 0, 4096)
 }
 
 fn message(text: &[u8]) -> String {
@@ -42,9 +42,10 @@ fn what_is_written_is_found_again() {
             let number_bytes = if element == Element::Bool { 1 } else { 8 };
             let bytes = dims.iter().product::<u64>() * number_bytes;
             for format in [&PLAIN, &GZIP] {
-                let text = trial::encoded(format, &file);
+                let text = test_support::encoded(format, &file);
                 for piece_bytes in [11, 1000, 1 << 20] {
-                    let found = trial::read(format, &text, samples - 1, piece_bytes).unwrap();
+                    let found =
+                        test_support::read(format, &text, samples - 1, piece_bytes).unwrap();
                     assert_eq!((found.bytes, found.samples), (bytes, samples), "{element:?}");
                     assert_eq!(found.element, None);
                 }
@@ -59,7 +60,7 @@ fn sizes_are_about_right() {
         let file = spec(&[50, 50], 2, element);
         for level in [None, Some(0), Some(1), Some(4)] {
             let format = Csv { level };
-            let size = trial::encoded(&format, &file).len() as f64;
+            let size = test_support::encoded(&format, &file).len() as f64;
             let expected = format.size(&file);
             assert!(matches!(expected, FileSize::About(_)));
             let ratio = expected.bytes() as f64 / size;
@@ -78,12 +79,12 @@ fn the_text_is_the_content_row_by_row() {
     let values = content.as_chunks().0.iter().map(|bytes| i16::from_le_bytes(*bytes).to_string());
     let values: Vec<_> = values.collect();
     let rows: Vec<_> = values.chunks(3500).map(|row| row.join(",") + "\n").collect();
-    assert_eq!(String::from_utf8(trial::encoded(&PLAIN, &file)).unwrap(), rows.concat());
+    assert_eq!(String::from_utf8(test_support::encoded(&PLAIN, &file)).unwrap(), rows.concat());
 
     let file = spec(&[4000], 1, Element::Float32);
     let mut content = vec![0; 16_000];
     Content::new(1, 2).fill(Element::Float32, 0, &mut content);
-    let text = String::from_utf8(trial::encoded(&PLAIN, &file)).unwrap();
+    let text = String::from_utf8(test_support::encoded(&PLAIN, &file)).unwrap();
     for (bytes, text) in content.as_chunks().0.iter().zip(text.trim_end().split(',')) {
         assert_eq!(text.parse(), Ok(f32::from_le_bytes(*bytes)));
     }
@@ -141,7 +142,7 @@ fn texts_of_pandas_are_read() {
         assert_eq!((found.samples, found.bytes), (rows, row_bytes));
         assert_eq!(found.file_bytes, text.len() as u64);
     }
-    let found = trial::read(&GZIP, NUMBERS_GZ, 2, 4096).unwrap();
+    let found = test_support::read(&GZIP, NUMBERS_GZ, 2, 4096).unwrap();
     assert_eq!((found.samples, found.bytes), (3, 32));
 }
 
@@ -213,7 +214,7 @@ fn texts_that_are_no_numbers_say_where() {
         "csv: compression with gzip in a workload without it at byte 0 is not supported"
     );
     assert_eq!(
-        trial::read(&GZIP, b"1,2\n", 0, 4096).unwrap_err().to_string(),
+        test_support::read(&GZIP, b"1,2\n", 0, 4096).unwrap_err().to_string(),
         "not a csv in gzip: expected the gzip magic at byte 0, found [31, 2c, 32]"
     );
 }
@@ -221,7 +222,7 @@ fn texts_that_are_no_numbers_say_where() {
 #[test]
 fn a_sample_the_file_does_not_have_is_refused() {
     for (text, samples) in [(&b"1,2\n3,4\n"[..], 2), (b"", 0), (b"\n\n", 0)] {
-        let error = trial::read(&PLAIN, text, 2, 4096).unwrap_err();
+        let error = test_support::read(&PLAIN, text, 2, 4096).unwrap_err();
         assert!(
             matches!(error, DecodeError::SampleIndex { index: 2, samples: s, .. } if s == samples)
         );
@@ -231,12 +232,12 @@ fn a_sample_the_file_does_not_have_is_refused() {
 /// Text does not show that its end is missing unless a row is cut; the cut row is then an error.
 #[test]
 fn a_cut_row_is_an_error() {
-    let text = trial::encoded(&PLAIN, &spec(&[5, 5], 2, Element::Int16));
+    let text = test_support::encoded(&PLAIN, &spec(&[5, 5], 2, Element::Int16));
     let last_comma = text.iter().rposition(|&byte| byte == b',').unwrap();
     let row_end = text.iter().position(|&byte| byte == b'\n').unwrap();
     for len in 0..last_comma + 1 {
-        trial::read(&PLAIN, &text[..len], 1, 64).expect_err("a row without its end");
-        let first = trial::read(&PLAIN, &text[..len], 0, 64);
+        test_support::read(&PLAIN, &text[..len], 1, 64).expect_err("a row without its end");
+        let first = test_support::read(&PLAIN, &text[..len], 0, 64);
         assert!(first.is_err() || len <= row_end + 1, "{len}");
     }
 }
@@ -244,12 +245,12 @@ fn a_cut_row_is_an_error() {
 #[test]
 fn a_truncated_or_changed_gzip_is_an_error() {
     let file = spec(&[5, 5], 2, Element::Int16);
-    for whole in [NUMBERS_GZ.to_vec(), trial::encoded(&GZIP, &file)] {
+    for whole in [NUMBERS_GZ.to_vec(), test_support::encoded(&GZIP, &file)] {
         for len in 0..whole.len() {
-            trial::read(&GZIP, &whole[..len], 0, 64).expect_err("a gzip without its end");
+            test_support::read(&GZIP, &whole[..len], 0, 64).expect_err("a gzip without its end");
         }
-        // Time, further flags, operating system and file name are nobody's business, nor are the
-        // bits behind the end of the deflated data.
+        // Time, further flags, operating system and file name do not matter, nor do the
+        // bits after the end of the deflated data.
         let text = expanded(&whole).unwrap();
         let mut harmless = 0;
         for bit in 0..whole.len() * 8 {
@@ -277,26 +278,26 @@ fn expanded(mut file: &[u8]) -> Result<Vec<u8>, DecodeError> {
 
 #[test]
 fn gzip_of_several_members_and_all_fields_is_read() {
-    let whole = trial::encoded(&GZIP, &spec(&[5], 2, Element::Int16));
+    let whole = test_support::encoded(&GZIP, &spec(&[5], 2, Element::Int16));
     let twice = [whole.clone(), whole.clone()].concat();
-    assert_eq!(trial::read(&GZIP, &twice, 3, 64).unwrap().samples, 4);
+    assert_eq!(test_support::read(&GZIP, &twice, 3, 64).unwrap().samples, 4);
 
     let mut fields = whole[..10].to_vec();
     fields[3] = 0b11110;
     fields.extend(b"\x03\x00abcname\0comment\0\x12\x34");
     fields.extend(&whole[10..]);
-    assert_eq!(trial::read(&GZIP, &fields, 1, 64).unwrap().samples, 2);
+    assert_eq!(test_support::read(&GZIP, &fields, 1, 64).unwrap().samples, 2);
     for len in 0..fields.len() {
-        trial::read(&GZIP, &fields[..len], 0, 64).expect_err("a gzip without its end");
+        test_support::read(&GZIP, &fields[..len], 0, 64).expect_err("a gzip without its end");
     }
     fields[3] |= 0b10_0000;
     assert_eq!(
-        trial::read(&GZIP, &fields, 1, 64).unwrap_err().to_string(),
+        test_support::read(&GZIP, &fields, 1, 64).unwrap_err().to_string(),
         "csv: gzip flags 0x3e at byte 3 is not supported"
     );
     let mut wrong_size = whole.clone();
     *wrong_size.last_mut().unwrap() ^= 1;
-    let error = trial::read(&GZIP, &wrong_size, 1, 64).unwrap_err().to_string();
+    let error = test_support::read(&GZIP, &wrong_size, 1, 64).unwrap_err().to_string();
     assert!(error.contains("expected the size of the text modulo 2^32"), "{error}");
 }
 
@@ -321,7 +322,7 @@ fn arbitrary_text_never_panics() {
             let at = usize::from(change[0]) % bytes.len();
             bytes[at] = change[1];
         }
-        let _ = trial::read(&GZIP, &bytes, 0, 64);
+        let _ = test_support::read(&GZIP, &bytes, 0, 64);
     }
 }
 
@@ -353,7 +354,7 @@ fn what_no_csv_can_hold_is_refused() {
     let endless = spec(&[1 << 40, 1 << 40], 1, Element::UInt8);
     let error = PLAIN.encode(&endless, &Content::new(0, 0), &mut Vec::new()).unwrap_err();
     assert!(matches!(error, EncodeError::TooLarge { .. }));
-    assert!(trial::encoded(&PLAIN, &spec(&[5], 0, Element::UInt8)).is_empty());
+    assert!(test_support::encoded(&PLAIN, &spec(&[5], 0, Element::UInt8)).is_empty());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The numbers of one row, of the type that pandas would give to all of the text: `bool` if it holds
 //! nothing else, `int64`, `uint64` for integers that are too large for it, and `float64` if one field
-//! is no integer or if both signs need more than 64 bits. A boolean among numbers is 0 or 1.
+//! is not an integer or if both signs need more than 64 bits. A boolean among numbers is 0 or 1.
 
 use super::rows::is_separator;
 use crate::sample_sink::{begin, check_room, put};

@@ -31,7 +31,7 @@ impl Opening {
         Ok(len)
     }
 
-    /// Opens per file by `open`.
+    /// Opens a file by `open`.
     pub(super) fn open(
         self,
         source: &mut dyn Source,

@@ -32,7 +32,7 @@ impl Python {
     /// Every Python there is.
     pub const ALL: [Python; 2] = [Python::Before314, Python::From314];
 
-    /// The version that stands for it in workload files.
+    /// Its version in workload files.
     pub fn name(self) -> &'static str {
         match self {
             Python::Before314 => "3.13",

@@ -79,7 +79,7 @@ fn read_array<S: SampleSink>(
         left -= part.len() as u64;
     }
     sample.finish()?;
-    // Of an array that does not fill its member nobody takes the checksum.
+    // The checksum of an array that does not fill its member is not taken.
     if let Some(found) = array.finish() {
         npz::check_crc(member, found)?;
     }

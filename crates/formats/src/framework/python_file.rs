@@ -7,7 +7,7 @@
 use super::library::Python;
 use crate::{DecodeError, Source};
 
-/// The buffer of a file, and where the file stands. Its memory is used again for the next file.
+/// The buffer of a file, and its position. Its memory is reused for the next file.
 #[derive(Default)]
 pub(crate) struct Buffered {
     memory: Vec<u8>,
@@ -22,7 +22,7 @@ pub(crate) struct Buffered {
 }
 
 impl Buffered {
-    /// Opens per file: one `fstat` tells its size and that of the buffer.
+    /// Opens a file: one `fstat` tells its size and that of the buffer.
     pub(crate) fn open<'a>(
         &'a mut self,
         source: &'a mut dyn Source,

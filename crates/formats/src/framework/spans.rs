@@ -5,7 +5,7 @@ use super::library::Python;
 use super::python_file::Buffered;
 use crate::sample_sink::{Decode, decode_opened};
 use crate::{
-    Companion, DecodeError, Opened, SampleRead, SampleSink, Scratch, Source, StreamError, Stretch,
+    ByteRange, Companion, DecodeError, Opened, SampleRead, SampleSink, Scratch, Source, StreamError,
 };
 
 /// Whose file the bytes of a sample come through.
@@ -21,12 +21,12 @@ pub(super) enum Through {
 pub(super) struct Located {
     inner: Box<dyn Opened>,
     through: Through,
-    stretches: Vec<Stretch>,
+    ranges: Vec<ByteRange>,
 }
 
 impl Located {
     pub(super) fn new(inner: Box<dyn Opened>, through: Through) -> Located {
-        Located { inner, through, stretches: Vec::new() }
+        Located { inner, through, ranges: Vec::new() }
     }
 
     fn read_spans<S: SampleSink>(
@@ -37,12 +37,12 @@ impl Located {
         memory: &mut Vec<u8>,
         sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
-        let Located { inner, through, stretches } = self;
-        stretches.clear();
+        let Located { inner, through, ranges } = self;
+        ranges.clear();
         let mut buffered = std::mem::take(&mut scratch.buffered);
         let mut spans = Spans::new(source, *through, memory, &mut buffered);
-        let read = inner.locate(&mut spans, index, scratch, stretches).and_then(|()| {
-            spans.stretches = stretches;
+        let read = inner.locate(&mut spans, index, scratch, ranges).and_then(|()| {
+            spans.ranges = ranges;
             decode_opened(&mut **inner, &mut spans, index, scratch, sink)
         });
         scratch.buffered = buffered;
@@ -65,11 +65,11 @@ impl Decode for Located {
     }
 }
 
-/// A file of which whole stretches are read with one call, whatever part of them is asked for.
+/// A file of which whole ranges are read with one call, whatever part of them is asked for.
 pub(super) struct Spans<'a> {
     source: &'a mut dyn Source,
     through: Through,
-    stretches: &'a [Stretch],
+    ranges: &'a [ByteRange],
     memory: &'a mut Vec<u8>,
     buffered: &'a mut Buffered,
     /// Which bytes of the file are in memory.
@@ -84,31 +84,31 @@ impl<'a> Spans<'a> {
         memory: &'a mut Vec<u8>,
         buffered: &'a mut Buffered,
     ) -> Spans<'a> {
-        Spans { source, through, stretches: &[], memory, buffered, held: 0..0, len: None }
+        Spans { source, through, ranges: &[], memory, buffered, held: 0..0, len: None }
     }
 
-    /// Brings the stretch into memory that holds these bytes, if one does.
+    /// Brings the range into memory that holds these bytes, if one does.
     fn bring(&mut self, offset: u64, end: u64) -> Result<(), StreamError> {
-        let holds = |stretch: &&Stretch| {
-            let stretch_end = stretch.len.map(|len| stretch.offset.saturating_add(len));
-            stretch.offset <= offset && stretch_end.is_some_and(|stretch_end| end <= stretch_end)
+        let holds = |range: &&ByteRange| {
+            let range_end = range.len.map(|len| range.offset.saturating_add(len));
+            range.offset <= offset && range_end.is_some_and(|range_end| end <= range_end)
         };
-        let Some(stretch) = self.stretches.iter().find(holds) else { return Ok(()) };
-        let len = usize::try_from(stretch.len.unwrap_or(0))?;
+        let Some(range) = self.ranges.iter().find(holds) else { return Ok(()) };
+        let len = usize::try_from(range.len.unwrap_or(0))?;
         if self.memory.len() < len {
             self.memory.resize(len, 0);
         }
         self.held = 0..0;
         let into = &mut self.memory[..len];
         match self.through {
-            Through::Nothing => self.source.read_exact_at(stretch.offset, into)?,
+            Through::Nothing => self.source.read_exact_at(range.offset, into)?,
             Through::PythonFile(python) => {
                 let mut file = self.buffered.resume(self.source, python);
-                file.seek(stretch.offset);
+                file.seek(range.offset);
                 file.read_exact_into(into)?;
             }
         }
-        self.held = stretch.offset..stretch.offset + len as u64;
+        self.held = range.offset..range.offset + len as u64;
         Ok(())
     }
 }

@@ -38,7 +38,7 @@ impl<T: Stream> Decode for Streamed<T> {
     }
 }
 
-/// TensorFlow's `BufferedInputStream`: fills its buffer until the file ends, asks nobody for sizes.
+/// TensorFlow's `BufferedInputStream`: fills its buffer until the file ends, asks for no sizes.
 pub(super) struct RecordStream {
     memory: Vec<u8>,
     start: u64,

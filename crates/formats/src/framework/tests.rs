@@ -2,7 +2,7 @@
 //! h5py 3.14.0, Pillow 13.0.0, pandas 3.1.1, TensorFlow 2.21.0, webdataset 1.0.2, pyarrow 26.0.1).
 
 use super::*;
-use crate::{Compression, Element, Options, SampleFormat, StreamError, trial};
+use crate::{Compression, Element, Options, SampleFormat, StreamError, test_support};
 
 /// A file that notes its calls.
 struct Noting {
@@ -54,7 +54,7 @@ impl Case {
         let format = SampleFormat::find(name).unwrap().build(options).unwrap();
         let dims = vec![side, side];
         let file = FileSpec { dims, samples, element: Element::UInt8, index: 0 };
-        let bytes = trial::encoded(format.as_ref(), &file);
+        let bytes = test_support::encoded(format.as_ref(), &file);
         Case::of(format, bytes, preferred)
     }
 

@@ -122,7 +122,7 @@ impl<'m> Image<'m> {
     }
 }
 
-/// The format is told by the first bytes; markers are read up to the scan; the decoder then gets the
+/// The format is recognized by the first bytes; markers are read up to the scan; the decoder then gets the
 /// file from its beginning until it has seen its end.
 fn jpeg(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Result<(), DecodeError> {
     const START_OF_SCAN: u8 = 0xDA;
@@ -142,7 +142,7 @@ fn jpeg(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Result<(), DecodeEr
     Ok(())
 }
 
-/// The format is told by the first bytes; chunks are read one by one, those with pixels in blocks.
+/// The format is recognized by the first bytes; chunks are read one by one, those with pixels in blocks.
 fn png(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Result<(), DecodeError> {
     const CHECKSUM_BYTES: usize = 4;
     image.read(file, PILLOW_PREFIX_BYTES)?;

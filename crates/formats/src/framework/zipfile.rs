@@ -38,7 +38,7 @@ pub(super) fn find(
     zip::member(&mut Window::new(&mut seen, piece)?, &directory, &entry, name)
 }
 
-/// The end record: where it stands without a comment, otherwise in all that can be one.
+/// The end record: where it is without a comment, otherwise in all that can be one.
 fn read_end(file: &mut PythonFile<'_>, seen: &mut Fragments) -> Result<(), DecodeError> {
     file.seek_from_end(END_BYTES);
     let at = file.at();
@@ -72,7 +72,7 @@ pub(super) struct ZipMember<'f, 'a> {
     packed_left: u64,
     /// Bytes that have not come out yet.
     left: u64,
-    /// What came out and nobody has asked for.
+    /// What came out and was not asked for yet.
     surplus: Vec<u8>,
     used: usize,
     coding: Coding,

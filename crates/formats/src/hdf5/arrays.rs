@@ -142,7 +142,7 @@ impl FixedArray {
 
 /// The index of datasets that can grow along one axis.
 ///
-/// Its first entries stand in the index block; the others in data blocks that become larger and
+/// Its first entries are in the index block; the others in data blocks that become larger and
 /// larger, in groups ("super blocks") of which the first few are addressed by the index block too.
 pub(super) struct ExtensibleArray {
     entries: Entries,
@@ -156,7 +156,7 @@ pub(super) struct ExtensibleArray {
     offset: u64,
 }
 
-/// A data block: where its address stands in which group, and what is in it.
+/// A data block: where its address is in which group, and what is in it.
 struct DataBlock {
     group: u32,
     /// Its number among those of the group.

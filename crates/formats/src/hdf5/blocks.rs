@@ -5,7 +5,7 @@ use super::fields::{Addressing, Fields, wrong};
 use crate::window::Window;
 use crate::{DecodeError, Source};
 
-/// Metadata is read up to the next multiple of this, because what comes next mostly stands there.
+/// Metadata is read up to the next multiple of this, because what comes next is mostly there.
 const PAGE_BYTES: u64 = 4096;
 
 /// A file whose addressing is known.

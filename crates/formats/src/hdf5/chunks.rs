@@ -1,4 +1,4 @@
-//! Chunked datasets: which chunks a sample needs, and where they stand.
+//! Chunked datasets: which chunks a sample needs, and where they are.
 
 use std::cmp::Ordering;
 
@@ -44,7 +44,7 @@ pub(super) struct Stored {
     pub(super) mask: u32,
 }
 
-/// Gets a chunk's coordinates, counted in chunks, and where it stands unless it was never written.
+/// Gets a chunk's coordinates, counted in chunks, and where it is unless it was never written.
 /// The blocks come along to read from.
 pub(super) type VisitChunk<'v> =
     dyn FnMut(&mut Blocks<'_>, &[u64], Option<Stored>) -> Result<(), DecodeError> + 'v;
@@ -291,7 +291,7 @@ fn tree_node(
     blocks.speculate(offset, room as u64)?;
     let block = blocks.get(offset, head as u64)?;
     let mut fields = blocks.fields(&block, offset);
-    // A node's type, 1 for chunks, stands where other blocks have their version.
+    // A node's type, 1 for chunks, is where other blocks have their version.
     fields.begins("TREE", 1)?;
     fields.skip(1)?;
     let entries = usize::from(fields.u16()?);

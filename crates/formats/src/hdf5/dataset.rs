@@ -7,7 +7,7 @@ use super::fields::{FORMAT, Fields, unsupported, wrong};
 use super::filters::{self, Filter, Packed, Unpacker, grow};
 use super::group::{Member, Name};
 use super::header::{self, Message, kind};
-use crate::{DecodeError, Element, Stretch};
+use crate::{ByteRange, DecodeError, Element};
 
 /// Size of the largest element type.
 const MOST_ELEMENT_BYTES: usize = 16;
@@ -44,7 +44,7 @@ pub(super) struct Space {
 }
 
 enum Layout {
-    /// In one stretch, or in the header itself, or not at all if nothing was ever written.
+    /// In one range, or in the header itself, or not at all if nothing was ever written.
     Contiguous(Option<u64>),
     Chunked(Box<Chunks>),
 }
@@ -189,15 +189,15 @@ impl Dataset {
         }
     }
 
-    /// Adds the stretches of the file that hold a sample.
+    /// Adds the ranges of the file that hold a sample.
     pub(super) fn locate(
         &mut self,
         blocks: &mut Blocks<'_>,
         index: u64,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
         self.check_index(index)?;
-        let mut add = |offset, len| stretches.push(Stretch { offset, len: Some(len) });
+        let mut add = |offset, len| ranges.push(ByteRange { offset, len: Some(len) });
         match &mut self.layout {
             _ if self.sample_bytes == 0 => {}
             Layout::Contiguous(None) => {}
@@ -262,7 +262,7 @@ impl Workbench<'_> {
     }
 }
 
-/// Reads a stretch in pieces.
+/// Reads a range in pieces.
 fn stream(
     blocks: &mut Blocks<'_>,
     offset: u64,

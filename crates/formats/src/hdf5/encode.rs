@@ -1,6 +1,6 @@
 //! Writing a file front to back.
 //!
-//! Contiguous datasets stand where they can be computed, so their metadata is final from the start.
+//! Contiguous datasets are where they can be computed, so their metadata is final from the start.
 //! Where chunks end is only known when they are written: metadata that fits into the part of a file
 //! that can be patched is put there when everything else is done, as where HDF5 itself has it;
 //! otherwise it goes to the end and only the superblock is patched.
@@ -9,7 +9,7 @@
 
 use super::fields::FORMAT;
 use super::index;
-use super::metadata::{self, Place, SUPERBLOCK_BYTES};
+use super::metadata::{self, DataPlace, SUPERBLOCK_BYTES};
 use super::pack::Packer;
 use super::plan::{Filter, Plan};
 use crate::writer::Writer;
@@ -35,8 +35,8 @@ struct Frame {
 
 impl Frame {
     fn of(plan: &Plan) -> Result<Frame, EncodeError> {
-        let nowhere = vec![Place::Nowhere; plan.datasets as usize];
-        let headers = metadata::headers(plan, 0, &nowhere, Place::Nowhere)?.len() as u64;
+        let nowhere = vec![DataPlace::Nowhere; plan.datasets as usize];
+        let headers = metadata::headers(plan, 0, &nowhere, DataPlace::Nowhere)?.len() as u64;
         let front = SUPERBLOCK_BYTES + headers;
         let fits = plan.chunk.is_none() || front <= HEAD_BYTES as u64;
         let before = if fits { front } else { SUPERBLOCK_BYTES };
@@ -114,7 +114,7 @@ fn contiguous(
     content: &Content,
     writer: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    let place = |bytes, at| if bytes == 0 { Place::Nowhere } else { Place::Contiguous(at) };
+    let place = |bytes, at| if bytes == 0 { DataPlace::Nowhere } else { DataPlace::Contiguous(at) };
     let start = |i| frame.data_at + i * plan.bytes;
     let places: Vec<_> = (0..plan.datasets).map(|i| place(plan.bytes, start(i))).collect();
     let labels_at = start(plan.datasets);
@@ -147,7 +147,8 @@ fn chunked(
         places.push(dataset(plan, chunk, &runs, packer.as_mut(), writer)?);
     }
     let labels_at = writer.written();
-    let labels = if plan.labels_bytes == 0 { Place::Nowhere } else { Place::Contiguous(labels_at) };
+    let labels =
+        if plan.labels_bytes == 0 { DataPlace::Nowhere } else { DataPlace::Contiguous(labels_at) };
     zeros(writer, plan.labels_bytes)?;
     if frame.at_end.is_some() {
         let root = writer.written();
@@ -166,12 +167,12 @@ fn dataset(
     runs: &Runs<'_>,
     packer: Option<&mut Packer>,
     writer: &mut Writer<'_>,
-) -> Result<Place, EncodeError> {
+) -> Result<DataPlace, EncodeError> {
     let start = writer.written();
     let counts = plan.counts(&plan.shape, chunk);
     let chunks: u64 = counts.iter().product();
     if chunks == 0 {
-        return Ok(Place::Nowhere);
+        return Ok(DataPlace::Nowhere);
     }
     let chunk_bytes = plan.chunk_bytes(chunk);
     let mut at = vec![0; chunk.len()];
@@ -194,10 +195,10 @@ fn dataset(
     if metadata::is_single(plan, chunk) {
         let only = shrunk.first().copied();
         let len = only.map_or(chunk_bytes, |only| u64::from(only.len));
-        return Ok(Place::Chunk(start, len, only.map_or(0, |only| only.mask)));
+        return Ok(DataPlace::Chunk(start, len, only.map_or(0, |only| only.mask)));
     }
     let shrunk = plan.filter.is_some().then_some(&shrunk[..]);
-    index::write(plan, chunk, start, shrunk, writer).map(Place::Index)
+    index::write(plan, chunk, start, shrunk, writer).map(DataPlace::Index)
 }
 
 /// Goes on to the next coordinates, the last axis first.
@@ -219,7 +220,7 @@ struct Runs<'a> {
     chunk: &'a [u64],
     /// Where the dataset begins among all samples of the file.
     base: u64,
-    /// The axis that a run goes along; those behind it are in the chunk from end to end.
+    /// The axis that a run goes along; those after it are in the chunk from end to end.
     axis: usize,
     /// Bytes of a step along that axis.
     step_bytes: u64,
@@ -237,7 +238,7 @@ impl<'a> Runs<'a> {
         Runs { content, element: plan.element, shape, chunk, base, axis, step_bytes }
     }
 
-    /// Fills `space` with what stands `from` bytes into the chunk at coordinates `at`; what is
+    /// Fills `space` with what is `from` bytes into the chunk at coordinates `at`; what is
     /// outside of the dataset is zero.
     fn fill(&self, at: &[u64], mut from: u64, mut space: &mut [u8]) {
         let run_bytes = self.chunk[self.axis] * self.step_bytes;

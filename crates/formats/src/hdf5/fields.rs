@@ -10,7 +10,7 @@ pub(super) const FORMAT: &str = "hdf5";
 pub(super) struct Addressing {
     pub(super) address_bytes: usize,
     pub(super) length_bytes: usize,
-    /// Where the superblock stands, which is what addresses count from.
+    /// Where the superblock is, which is what addresses count from.
     pub(super) base: u64,
 }
 
@@ -23,12 +23,12 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Of bytes that stand at byte `start` of the file.
+    /// Of bytes that are at byte `start` of the file.
     pub(super) fn new(bytes: &'a [u8], start: u64, addressing: Addressing) -> Fields<'a> {
         Fields { bytes, at: 0, start, addressing }
     }
 
-    /// Where in the file the next field stands.
+    /// Where in the file the next field is.
     pub(super) fn place(&self) -> u64 {
         self.start + self.at as u64
     }

@@ -82,7 +82,7 @@ fn name_of(id: u16) -> &'static str {
 
 /// A chunk as it was read.
 pub(super) struct Packed {
-    /// Where it stands in the file.
+    /// Where it is in the file.
     pub(super) offset: u64,
     pub(super) len: usize,
     /// A bit for every filter that was left out.

@@ -1,4 +1,4 @@
-//! The root group: from the names of the sample datasets to where their headers stand.
+//! The root group: from the names of the sample datasets to where their headers are.
 //!
 //! One walk over all links, whatever their order: old groups keep them in symbol tables below a
 //! B-tree, new ones in the header itself or, when there are many, in a heap with an index.
@@ -212,7 +212,7 @@ fn tree_node(
     blocks.speculate(offset, head + TREE_ENTRIES * (links + addresses) + links)?;
     let block = blocks.get(offset, head)?;
     let mut fields = blocks.fields(&block, offset);
-    // A node's type, 0 for groups, stands where other blocks have their version.
+    // A node's type, 0 for groups, is where other blocks have their version.
     fields.begins("TREE", 0)?;
     let own = u16::from(fields.u8()?) + 1;
     if level.is_some_and(|level| level != own) {

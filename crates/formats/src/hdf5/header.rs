@@ -33,7 +33,7 @@ pub(super) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// What the message says, unless it only says where else that stands.
+    /// What the message says, unless it only says where else that is.
     pub(super) fn fields(self) -> Result<Fields<'a>, DecodeError> {
         if self.flags & SHARED != 0 {
             let feature = format!("shared message of type {}", self.kind);

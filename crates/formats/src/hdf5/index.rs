@@ -29,7 +29,7 @@ fn entry_bytes(plan: &Plan, chunk: &[u64]) -> usize {
     8 + plan.filter.map_or(0, |_| size_bytes(plan.chunk_bytes(chunk)) + 4)
 }
 
-/// Writes the index of chunks that stand one behind the other from `start` on; where it begins.
+/// Writes the index of chunks that are one after the other from `start` on; where it begins.
 pub(super) fn write(
     plan: &Plan,
     chunk: &[u64],
@@ -71,7 +71,7 @@ pub(super) fn write(
     Ok(at)
 }
 
-/// Goes through all chunks there may be, of which those that exist stand side by side.
+/// Goes through all chunks there may be, of which those that exist are side by side.
 struct Entries<'a> {
     limits: &'a [u64],
     counts: &'a [u64],

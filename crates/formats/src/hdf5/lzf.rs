@@ -1,7 +1,7 @@
 //! LZF as LibLZF and h5py have it: runs of literals and references up to 8 KiB back.
 //!
 //! A control byte below 32 announces that many literals and one more. Otherwise its upper three bits
-//! are a length less two (seven: another byte adds to it), its lower five and the byte behind
+//! are a length less two (seven: another byte adds to it), its lower five and the byte after
 //! everything else are the distance less one.
 
 /// Most literals in a run.

@@ -19,9 +19,9 @@ pub(super) const PAGE_BITS: u8 = 10;
 
 const LABELS: &str = "labels";
 
-/// Where the data of a dataset stands.
+/// Where the data of a dataset is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum DataPlace {
     /// Nowhere, as it has no elements.
     Nowhere,
     Contiguous(u64),
@@ -40,13 +40,13 @@ pub(super) fn superblock(root: u64, end: u64) -> Vec<u8> {
     checksummed(bytes)
 }
 
-/// Everything but the superblock: the root group, which is to stand at `at`, the headers of the
+/// Everything but the superblock: the root group, which is to be at `at`, the headers of the
 /// sample datasets, and that of the labels.
 pub(super) fn headers(
     plan: &Plan,
     at: u64,
-    places: &[Place],
-    labels: Place,
+    places: &[DataPlace],
+    labels: DataPlace,
 ) -> Result<Vec<u8>, EncodeError> {
     let names = (0..plan.datasets).map(|i| format!("{RECORDS}{i}")).chain([LABELS.to_owned()]);
     let mut datasets = Vec::new();
@@ -111,7 +111,7 @@ fn group(links: &[(String, u64)]) -> Result<Vec<u8>, EncodeError> {
     object_header(&messages)
 }
 
-fn labels_header(plan: &Plan, place: Place) -> Result<Vec<u8>, EncodeError> {
+fn labels_header(plan: &Plan, place: DataPlace) -> Result<Vec<u8>, EncodeError> {
     let samples = plan.samples();
     object_header(&[
         (kind::DATASPACE, dataspace(&[samples], &[samples])),
@@ -125,7 +125,7 @@ fn labels_header(plan: &Plan, place: Place) -> Result<Vec<u8>, EncodeError> {
 const LATE: [u8; 2] = [3, 0x0A];
 const INCREMENTAL: [u8; 2] = [3, 0x0B];
 
-fn dataset(plan: &Plan, place: Place) -> Result<Vec<u8>, EncodeError> {
+fn dataset(plan: &Plan, place: DataPlace) -> Result<Vec<u8>, EncodeError> {
     let mut messages = vec![
         (kind::DATASPACE, dataspace(&plan.shape, &plan.limits)),
         (kind::DATATYPE, datatype::message(plan.element)),
@@ -149,8 +149,8 @@ fn dataspace(shape: &[u64], limits: &[u64]) -> Vec<u8> {
     bytes
 }
 
-fn contiguous(place: Place, len: u64) -> Vec<u8> {
-    let address = if let Place::Contiguous(address) = place { address } else { UNDEFINED };
+fn contiguous(place: DataPlace, len: u64) -> Vec<u8> {
+    let address = if let DataPlace::Contiguous(address) = place { address } else { UNDEFINED };
     [&[3, 1][..], &address.to_le_bytes(), &len.to_le_bytes()].concat()
 }
 
@@ -186,7 +186,7 @@ pub(super) fn size_bytes(chunk_bytes: u64) -> usize {
     (tree2::encoded_bytes(chunk_bytes) + 1).min(8)
 }
 
-fn chunked(plan: &Plan, chunk: &[u64], place: Place) -> Vec<u8> {
+fn chunked(plan: &Plan, chunk: &[u64], place: DataPlace) -> Vec<u8> {
     let single = is_single(plan, chunk);
     let flags = if single && plan.filter.is_some() { 2 } else { 0 };
     let dims = || chunk.iter().copied().chain([plan.element.size_bytes()]);
@@ -195,9 +195,9 @@ fn chunked(plan: &Plan, chunk: &[u64], place: Place) -> Vec<u8> {
     dims().for_each(|dim| bytes.extend(&dim.to_le_bytes()[..width]));
     bytes.extend(if single { &[1][..] } else { &[3, PAGE_BITS] });
     let (address, len, mask) = match place {
-        Place::Chunk(address, len, mask) => (address, len, mask),
-        Place::Index(address) => (address, 0, 0),
-        Place::Nowhere | Place::Contiguous(_) => (UNDEFINED, 0, 0),
+        DataPlace::Chunk(address, len, mask) => (address, len, mask),
+        DataPlace::Index(address) => (address, 0, 0),
+        DataPlace::Nowhere | DataPlace::Contiguous(_) => (UNDEFINED, 0, 0),
     };
     if flags == 2 {
         bytes.extend(len.to_le_bytes());

@@ -4,7 +4,7 @@ use crate::{Compression, Element, EncodeError, FileSpec, OptionError, Options};
 
 use super::fields::FORMAT;
 
-/// Chunks that nobody gave a shape are one sample, cut down to this, as h5py's own guess would be.
+/// Chunks without a given shape are one sample, cut down to this, as h5py's own guess would be.
 const CHUNK_BYTES: u64 = 1024 * 1024;
 
 /// The chunk index counts in 32 bits, and so do most readers.

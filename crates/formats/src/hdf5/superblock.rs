@@ -1,4 +1,4 @@
-//! The superblock: where addresses count from, how wide they are, where the root group stands.
+//! The superblock: where addresses count from, how wide they are, where the root group is.
 
 use super::blocks::Blocks;
 use super::checksum::check_block;
@@ -38,7 +38,7 @@ pub(super) fn open<'a>(
     Ok((blocks, root))
 }
 
-/// Where the signature stands: at the beginning or at a power of two.
+/// Where the signature is: at the beginning or at a power of two.
 fn find(blocks: &mut Blocks<'_>) -> Result<u64, DecodeError> {
     let len = blocks.window.len();
     let mut base = 0;
@@ -87,7 +87,7 @@ fn parse(bytes: &[u8], base: u64) -> Result<(Addressing, u64, u64), DecodeError>
     Ok((addressing, root, end))
 }
 
-/// What versions 2 and 3 have behind the widths.
+/// What versions 2 and 3 have after the widths.
 fn current(
     mut fields: Fields<'_>,
     bytes: &[u8],

@@ -1,7 +1,7 @@
 //! Round trips, files of h5py, and every way in which small files can be damaged.
 
 use super::*;
-use crate::{Collect, Compression, Element, HEAD_BYTES, PIECE_BYTES, StreamError, trial};
+use crate::{Collect, Compression, Element, HEAD_BYTES, PIECE_BYTES, StreamError, test_support};
 
 /// Every dataset of the file, put together sample by sample.
 fn values(mut bytes: &[u8], count: u64, piece: usize) -> Result<Vec<Vec<u8>>, DecodeError> {
@@ -54,13 +54,13 @@ fn contiguous() -> Options {
 }
 
 fn encoded(options: &Options, file: &FileSpec) -> Vec<u8> {
-    trial::encoded(&*build(options).unwrap(), file)
+    test_support::encoded(&*build(options).unwrap(), file)
 }
 
 /// Writes and reads back; size, values and what reading reports must be right.
 fn check(options: &Options, file: &FileSpec) {
     let format = build(options).unwrap();
-    let bytes = trial::encoded(&*format, file);
+    let bytes = test_support::encoded(&*format, file);
     match format.size(file) {
         FileSize::Exact(size) => assert_eq!(size, bytes.len() as u64, "{options:?} {file:?}"),
         FileSize::About(_) => assert_ne!(options.compression, Compression::None),
@@ -70,7 +70,7 @@ fn check(options: &Options, file: &FileSpec) {
     let found = values(&bytes, options.datasets, 4096).unwrap();
     assert!(found.concat() == content, "{options:?} {file:?}");
     if file.samples > 0 {
-        let read = trial::read(&*format, &bytes, file.samples - 1, 1000).unwrap();
+        let read = test_support::read(&*format, &bytes, file.samples - 1, 1000).unwrap();
         assert_eq!(read.bytes, file.sample_bytes().unwrap());
         assert_eq!((read.samples, read.element), (file.samples, Some(file.element)));
     }
@@ -177,7 +177,7 @@ fn files_of_h5py_are_read() {
             let turn = usize::from(bytes == EARLIEST);
             assert!(found.iter().enumerate().all(|(i, byte)| *byte == ((i ^ turn) % 251) as u8));
             let format = build(&with(datasets, Compression::None, &[], &[])).unwrap();
-            let read = trial::read(&*format, bytes, samples - 1, piece).unwrap();
+            let read = test_support::read(&*format, bytes, samples - 1, piece).unwrap();
             assert_eq!(read.bytes * samples, found.len() as u64);
             assert_eq!((read.samples, read.element), (samples, Some(element)));
         }
@@ -211,24 +211,26 @@ fn files_that_cannot_be_read_say_why() {
             "hdf5: object header at byte 135 has checksum {found:08x}, expected {expected:08x}"
         )
     );
-    let error = trial::read(&*build(&contiguous()).unwrap(), CONTIGUOUS, 3, 4096).unwrap_err();
+    let error =
+        test_support::read(&*build(&contiguous()).unwrap(), CONTIGUOUS, 3, 4096).unwrap_err();
     assert!(matches!(error, DecodeError::SampleIndex { index: 3, samples: 3, .. }));
 }
 
 #[test]
 fn a_sample_is_its_bytes_or_its_chunks() {
-    let stretches = |options: &Options, file: &FileSpec, index| {
+    let ranges = |options: &Options, file: &FileSpec, index| {
         let format = build(options).unwrap();
-        let found = trial::stretches(&*format, &trial::encoded(&*format, file), index).unwrap();
+        let found =
+            test_support::ranges(&*format, &test_support::encoded(&*format, file), index).unwrap();
         found.iter().map(|found| (found.offset, found.len.unwrap())).collect::<Vec<_>>()
     };
     let file = spec(&[4, 5], 3, Element::UInt16);
-    assert_eq!(stretches(&contiguous(), &file, 2), [(2048 + 80, 40)]);
+    assert_eq!(ranges(&contiguous(), &file, 2), [(2048 + 80, 40)]);
     let two = with(2, Compression::None, &[], &[]);
-    assert_eq!(stretches(&two, &file, 1), [(2048 + 20, 20), (2048 + 60 + 20, 20)]);
+    assert_eq!(ranges(&two, &file, 1), [(2048 + 20, 20), (2048 + 60 + 20, 20)]);
     let chunks = with(1, Compression::None, &[2, 2, 5], &[]);
-    assert_eq!(stretches(&chunks, &file, 0), [(2048, 40), (2048 + 40, 40)]);
-    assert_eq!(stretches(&chunks, &file, 2), [(2048 + 80, 40), (2048 + 120, 40)]);
+    assert_eq!(ranges(&chunks, &file, 0), [(2048, 40), (2048 + 40, 40)]);
+    assert_eq!(ranges(&chunks, &file, 2), [(2048 + 80, 40), (2048 + 120, 40)]);
 }
 
 #[test]
@@ -256,7 +258,7 @@ fn a_changed_bit_is_an_error_or_changes_nothing_of_the_samples() {
             Err(_) => errors += 1,
         }
     }
-    // Metadata, chunks and index; between them are unused bytes, behind them the labels.
+    // Metadata, chunks and index; between them are unused bytes, after them the labels.
     assert!(errors > (350 + 150 + 200) * 8, "{errors}");
 }
 
@@ -272,10 +274,10 @@ fn damage_never_panics() {
             let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % bytes.len();
             bytes[at] = change[2];
         }
-        // Whatever stands in the fields, the answer is a sample or an error.
+        // Whatever is in the fields, the answer is a sample or an error.
         let format = build(&with(datasets, Compression::None, &[], &[])).unwrap();
-        let _ = trial::read(&*format, &bytes, 1, 1000);
-        let _ = trial::stretches(&*format, &bytes, 1);
+        let _ = test_support::read(&*format, &bytes, 1, 1000);
+        let _ = test_support::ranges(&*format, &bytes, 1);
     }
 }
 
@@ -298,7 +300,7 @@ impl Source for Noting<'_> {
 
 fn reads(options: &Options, file: &FileSpec, index: u64) -> (Vec<(u64, usize)>, u64) {
     let format = build(options).unwrap();
-    let bytes = trial::encoded(&*format, file);
+    let bytes = test_support::encoded(&*format, file);
     let mut source = Noting { bytes: &bytes, reads: Vec::new() };
     let mut scratch = Scratch::new(1 << 20);
     let mut opened = format.open(&mut source, &mut scratch).unwrap();

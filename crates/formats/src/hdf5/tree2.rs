@@ -6,7 +6,7 @@ use super::blocks::{Blocks, Budget, Kept};
 use super::fields::{Addressing, Fields, unsupported, wrong};
 use crate::DecodeError;
 
-/// Signature, version and type before the records of a node, checksum behind them.
+/// Signature, version and type before the records of a node, checksum after them.
 const NODE_FRAME: u64 = 10;
 
 /// More levels than 2^64 records could fill.
@@ -99,7 +99,7 @@ impl Tree2 {
         Ok(())
     }
 
-    /// The record for which `compare` says equal, which tells how a record stands to the wanted
+    /// The record for which `compare` says equal, which tells how a record compares to the requested
     /// one, and its place.
     pub(super) fn find<'k>(
         &self,

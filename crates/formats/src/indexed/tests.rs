@@ -1,7 +1,7 @@
 //! Round trips, what is read of a small and of a large index, and entries that point nowhere.
 
 use super::*;
-use crate::trial::{self, InMemory};
+use crate::test_support::{self, InMemory};
 use crate::{Element, StreamError};
 
 const FORMAT: Indexed = Indexed { facts: &FACTS };
@@ -87,9 +87,9 @@ fn a_small_index_is_read_once_and_a_sample_is_read_exactly() {
     }
     assert_eq!(source.companion_reads, [(".off.idx", 0, 40), (".sz.idx", 0, 40)]);
     assert_eq!(source.reads, [(2100, 700), (0, 700), (2800, 700)]);
-    let mut stretches = Vec::new();
-    opened.locate(&mut source, 2, &mut scratch, &mut stretches).unwrap();
-    assert_eq!(stretches, [Stretch { offset: 1400, len: Some(700) }]);
+    let mut ranges = Vec::new();
+    opened.locate(&mut source, 2, &mut scratch, &mut ranges).unwrap();
+    assert_eq!(ranges, [ByteRange { offset: 1400, len: Some(700) }]);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_truncated_file_is_an_error_at_every_length() {
 }
 
 #[test]
-fn every_changed_bit_of_the_index_is_an_error_or_another_stretch_of_the_file() {
+fn every_changed_bit_of_the_index_is_an_error_or_another_range_of_the_file() {
     let whole = InMemory::encoded(&FORMAT, &spec(&[5, 5], 2, Element::Int16));
     for (suffix, bytes) in &whole.companions {
         for bit in 0..bytes.len() * 8 {
@@ -197,5 +197,5 @@ fn a_file_too_large_to_describe_is_refused() {
     assert!(matches!(error, EncodeError::TooLarge { .. }));
     let error = FORMAT.encode_companion(&OFFSETS, &file, &mut Vec::new()).unwrap_err();
     assert!(matches!(error, EncodeError::TooLarge { .. }));
-    assert!(trial::read(&FORMAT, &[], 0, 100).is_err());
+    assert!(test_support::read(&FORMAT, &[], 0, 100).is_err());
 }

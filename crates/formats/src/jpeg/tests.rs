@@ -1,7 +1,7 @@
 //! Round trips, files of Pillow, and every way in which a small image can be damaged.
 
 use super::*;
-use crate::{Stretch, trial};
+use crate::{ByteRange, test_support};
 
 const GRAY: &[u8] = include_bytes!("../../golden/image-gray.jpeg");
 const RESTARTS: &[u8] = include_bytes!("../../golden/image-gray-restarts.jpeg");
@@ -18,7 +18,7 @@ fn spec(dims: &[u64], samples: u64) -> FileSpec {
 }
 
 fn encoded(dims: &[u64]) -> Vec<u8> {
-    trial::encoded(&Jpeg, &spec(dims, 1))
+    test_support::encoded(&Jpeg, &spec(dims, 1))
 }
 
 /// The pixels of a gray file.
@@ -30,7 +30,7 @@ fn pixels(file: &[u8]) -> Vec<u8> {
 }
 
 fn message(file: &[u8]) -> String {
-    trial::read(&Jpeg, file, 0, 4096).unwrap_err().to_string()
+    test_support::read(&Jpeg, file, 0, 4096).unwrap_err().to_string()
 }
 
 /// Where the first segment with this marker begins.
@@ -50,7 +50,7 @@ fn what_is_written_is_found_again() {
     for dims in [&[1, 1][..], &[7], &[17, 9], &[8, 8], &[3, 3000], &[3000, 3], &[338, 338]] {
         for samples in [1, 5] {
             let file = spec(dims, samples);
-            let bytes = trial::encoded(&Jpeg, &file);
+            let bytes = test_support::encoded(&Jpeg, &file);
             let count = dims.iter().product();
             let mut content = vec![0; count as usize];
             Content::new(1, 2).fill(Element::UInt8, 0, &mut content);
@@ -62,9 +62,9 @@ fn what_is_written_is_found_again() {
                 samples: 0,
                 element: Some(Element::UInt8),
             };
-            // All samples are the one image; nobody asks how many there are.
+            // All samples are the one image; how many there are is never asked.
             for index in [0, samples - 1, 1000] {
-                assert_eq!(trial::read(&Jpeg, &bytes, index, 4096).unwrap(), expected);
+                assert_eq!(test_support::read(&Jpeg, &bytes, index, 4096).unwrap(), expected);
             }
         }
     }
@@ -98,7 +98,7 @@ fn files_of_pillow_are_read() {
             samples: 0,
             element: Some(Element::UInt8),
         };
-        assert_eq!(trial::read(&Jpeg, file, 0, 4096).unwrap(), expected);
+        assert_eq!(test_support::read(&Jpeg, file, 0, 4096).unwrap(), expected);
     };
     check(GRAY, 1);
     check(RESTARTS, 1);
@@ -133,7 +133,7 @@ fn data_that_ends_early_is_an_error_in_spite_of_the_end_marker() {
         let data = find(file, 0xDA) + 10;
         for len in data..file.len() - 3 {
             let cut = [&file[..len], &[0xFF, 0xD9]].concat();
-            trial::read(&Jpeg, &cut, 0, 4096).expect_err("an image without its end");
+            test_support::read(&Jpeg, &cut, 0, 4096).expect_err("an image without its end");
         }
     }
     let cut = [&GRAY[..700], &[0xFF, 0xD9]].concat();
@@ -151,7 +151,7 @@ fn a_changed_bit_is_an_error_or_another_image() {
         for bit in (0..golden.len() * 8).step_by(step) {
             let mut damaged = golden.to_vec();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            let Err(error) = trial::read(&Jpeg, &damaged, 0, 4096) else { continue };
+            let Err(error) = test_support::read(&Jpeg, &damaged, 0, 4096) else { continue };
             errors += 1;
             if !matches!(error, DecodeError::Truncated { .. }) {
                 assert!(error.to_string().contains(" at byte "), "{error}");
@@ -172,8 +172,8 @@ fn arbitrary_damage_never_panics() {
             let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % bytes.len();
             bytes[at] = change[2];
         }
-        // Whatever stands in the fields, the answer is a sample or an error.
-        let _ = trial::read(&Jpeg, &bytes, 0, 4096);
+        // Whatever is in the fields, the answer is a sample or an error.
+        let _ = test_support::read(&Jpeg, &bytes, 0, 4096);
     }
 }
 
@@ -224,7 +224,7 @@ fn an_image_larger_than_its_file_can_be_is_refused() {
 
 #[test]
 fn a_sample_takes_the_whole_file() {
-    assert_eq!(trial::stretches(&Jpeg, GRAY, 1).unwrap(), [Stretch::WHOLE]);
+    assert_eq!(test_support::ranges(&Jpeg, GRAY, 1).unwrap(), [ByteRange::WHOLE]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Round trips, files of NumPy, and every way in which a small archive can be damaged.
 
 use super::*;
-use crate::{PIECE_BYTES, StreamError, trial};
+use crate::{PIECE_BYTES, StreamError, test_support};
 
 const NEW_PYTHON: &[u8] = include_bytes!("../../golden/new-python.npz");
 
@@ -12,7 +12,7 @@ fn spec(dims: &[u64], samples: u64, element: Element) -> FileSpec {
 }
 
 fn encoded(file: &FileSpec) -> Vec<u8> {
-    trial::encoded(&STORED, file)
+    test_support::encoded(&STORED, file)
 }
 
 /// Header and bytes of `x`, read through a buffer of that size.
@@ -66,7 +66,7 @@ fn what_is_written_is_found_again() {
                 Content::new(1, 2).fill(element, 0, &mut content);
                 assert_eq!(data[header.len as usize..], content);
             }
-            let found = trial::read(&STORED, &bytes, samples - 1, 4096).unwrap();
+            let found = test_support::read(&STORED, &bytes, samples - 1, 4096).unwrap();
             assert_eq!(found.bytes, dims.iter().product::<u64>() * element.size_bytes());
             assert_eq!((found.samples, found.element), (samples, Some(element)));
         }
@@ -139,14 +139,14 @@ fn files_that_cannot_be_read_say_why() {
 #[test]
 fn a_sample_the_file_does_not_have_is_refused() {
     let bytes = encoded(&spec(&[5], 2, Element::UInt8));
-    let error = trial::read(&STORED, &bytes, 2, 4096).unwrap_err();
+    let error = test_support::read(&STORED, &bytes, 2, 4096).unwrap_err();
     assert!(matches!(error, DecodeError::SampleIndex { offset: 183, index: 2, samples: 2 }));
 }
 
 #[test]
 fn a_sample_takes_the_whole_file() {
     let bytes = encoded(&spec(&[5], 2, Element::UInt8));
-    assert_eq!(trial::stretches(&STORED, &bytes, 1).unwrap(), [crate::Stretch::WHOLE]);
+    assert_eq!(test_support::ranges(&STORED, &bytes, 1).unwrap(), [crate::ByteRange::WHOLE]);
 }
 
 #[test]
@@ -199,9 +199,9 @@ fn arbitrary_damage_never_panics() {
             let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % bytes.len();
             bytes[at] = change[2];
         }
-        // Whatever stands in the fields, the answer is a sample or an error.
+        // Whatever is in the fields, the answer is a sample or an error.
         let _ = read(&bytes, 2048);
-        let _ = trial::read(&crate::npy::Npy, &bytes[55..], 0, 300);
+        let _ = test_support::read(&crate::npy::Npy, &bytes[55..], 0, 300);
     }
 }
 
@@ -247,7 +247,7 @@ mod packed {
     //! Deflated members.
 
     use super::*;
-    use crate::trial::InMemory;
+    use crate::test_support::InMemory;
 
     const PACKED: Npz = Npz { level: Some(4) };
     const DEFLATED: &[u8] = include_bytes!("../../golden/deflated.npz");
@@ -258,7 +258,7 @@ mod packed {
             for (dims, samples) in [(&[50, 50][..], 1), (&[3], 7), (&[2, 3, 4], 2), (&[], 1000)] {
                 let file = spec(dims, samples, element);
                 for level in [0, 1, 6] {
-                    let bytes = trial::encoded(&Npz { level: Some(level) }, &file);
+                    let bytes = test_support::encoded(&Npz { level: Some(level) }, &file);
                     let (header, data) = read(&bytes, 1024).unwrap();
                     assert_eq!((header.element, header.samples), (element, samples));
                     let mut content = vec![0; header.data_bytes as usize];
@@ -275,7 +275,7 @@ mod packed {
             let file = spec(&[60, 60], 2, element);
             for level in [0, 1, 2, 4] {
                 let format = Npz { level: Some(level) };
-                let size = trial::encoded(&format, &file).len() as f64;
+                let size = test_support::encoded(&format, &file).len() as f64;
                 let ratio = format.size(&file).bytes() as f64 / size;
                 assert!((0.85..1.15).contains(&ratio), "{element:?} {level} {ratio}");
             }
@@ -287,7 +287,7 @@ mod packed {
     /// All but the compressed bytes themselves, which differ between implementations of deflate.
     #[test]
     fn the_frame_is_the_one_numpy_writes() {
-        let ours = trial::encoded(&PACKED, &spec(&[2, 3], 1, Element::UInt8));
+        let ours = test_support::encoded(&PACKED, &spec(&[2, 3], 1, Element::UInt8));
         let crc_and_sizes = [14..18, 39..55];
         let (x_len, golden_x_len) = (packed_len(&ours, 39), packed_len(DEFLATED, 39));
         for at in (0..55).filter(|at| !crc_and_sizes.iter().any(|range| range.contains(at))) {
@@ -327,10 +327,10 @@ mod packed {
 
     #[test]
     fn labels_of_any_number_are_deflated_without_being_held() {
-        let bytes = trial::encoded(&PACKED, &spec(&[], 200_000, Element::Bool));
+        let bytes = test_support::encoded(&PACKED, &spec(&[], 200_000, Element::Bool));
         // Labels are 1.6 MB of zeros.
         assert!(bytes.len() < 50_000, "{}", bytes.len());
-        assert_eq!(trial::read(&PACKED, &bytes, 199_999, 4096).unwrap().samples, 200_000);
+        assert_eq!(test_support::read(&PACKED, &bytes, 199_999, 4096).unwrap().samples, 200_000);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Round trips, files of pyarrow, and what damage does.
 
 use super::*;
-use crate::{PIECE_BYTES, trial};
+use crate::{PIECE_BYTES, test_support};
 
 macro_rules! golden {
     ($name:literal) => {
@@ -55,17 +55,17 @@ fn what_is_written_is_found_again() {
             let file = spec(dims, samples, element);
             let size = dims.iter().product::<u64>() * element.size_bytes();
             for format in [PLAIN, GZIP] {
-                let bytes = trial::encoded(&format, &file);
+                let bytes = test_support::encoded(&format, &file);
                 for piece_bytes in [100, 1000, PIECE_BYTES] {
                     let found = sizes(&bytes, piece_bytes).unwrap();
                     assert_eq!(found, vec![size; samples as usize], "{element:?} {dims:?}");
                 }
                 if samples > 0 {
-                    let found = trial::read(&format, &bytes, samples - 1, 1000).unwrap();
+                    let found = test_support::read(&format, &bytes, samples - 1, 1000).unwrap();
                     assert_eq!((found.samples, found.element), (samples, Some(element)));
                 }
             }
-            let bytes = trial::encoded(&PLAIN, &file);
+            let bytes = test_support::encoded(&PLAIN, &file);
             assert_eq!(PLAIN.size(&file), FileSize::Exact(bytes.len() as u64));
         }
     }
@@ -73,7 +73,7 @@ fn what_is_written_is_found_again() {
 
 #[test]
 fn a_file_is_laid_out_byte_by_byte() {
-    let bytes = trial::encoded(&PLAIN, &spec(&[2, 3], 2, Element::UInt8));
+    let bytes = test_support::encoded(&PLAIN, &spec(&[2, 3], 2, Element::UInt8));
     let mut content = vec![0; 12];
     Content::new(1, 2).fill(Element::UInt8, 0, &mut content);
     // Type 0; 12 bytes, folded to 24, both ways; then values 2, encoding 0, level encodings 3.
@@ -109,7 +109,7 @@ fn row_groups_and_pages_have_their_sizes() {
 fn compressed_files_have_about_the_size_that_was_said() {
     for element in [Element::UInt8, Element::Bool, Element::Float16, Element::Float32] {
         let file = spec(&[20_000], 3, element);
-        let real = trial::encoded(&GZIP, &file).len() as f64;
+        let real = test_support::encoded(&GZIP, &file).len() as f64;
         let FileSize::About(said) = GZIP.size(&file) else { panic!("not exact") };
         assert!((0.97..1.03).contains(&(said as f64 / real)), "{element:?}: {said} of {real}");
     }
@@ -158,7 +158,7 @@ fn files_of_pyarrow_are_read() {
         // Without a field `x`, the first column there is.
         check(golden!("image"), &whole);
     }
-    let element = |bytes| trial::read(&PLAIN, bytes, 0, 1000).unwrap().element;
+    let element = |bytes| test_support::read(&PLAIN, bytes, 0, 1000).unwrap().element;
     assert_eq!(element(golden!("default")), None);
     assert_eq!(element(golden!("list")), Some(Element::UInt8));
     assert_eq!(element(golden!("booleans")), Some(Element::Bool));
@@ -201,8 +201,8 @@ fn a_page_with_another_checksum_is_refused() {
 
 #[test]
 fn a_damaged_gzip_page_is_refused() {
-    let bytes = trial::encoded(&GZIP, &spec(&[500], 4, Element::UInt8));
-    let place = trial::stretches(&GZIP, &bytes, 0).unwrap()[0];
+    let bytes = test_support::encoded(&GZIP, &spec(&[500], 4, Element::UInt8));
+    let place = test_support::ranges(&GZIP, &bytes, 0).unwrap()[0];
     let end = (place.offset + place.len.unwrap()) as usize;
     for at in [place.offset as usize + 40, end - 100, end - 8, end - 1] {
         let mut damaged = bytes.clone();
@@ -240,8 +240,8 @@ fn a_page_out_of_proportion_is_refused() {
 
 #[test]
 fn a_truncated_file_is_an_error_at_every_length() {
-    let ours = trial::encoded(&PLAIN, &spec(&[5, 5], 3, Element::Int16));
-    let gzip = trial::encoded(&GZIP, &spec(&[5, 5], 3, Element::Int16));
+    let ours = test_support::encoded(&PLAIN, &spec(&[5, 5], 3, Element::Int16));
+    let gzip = test_support::encoded(&GZIP, &spec(&[5, 5], 3, Element::Int16));
     for bytes in [&ours[..], &gzip, golden!("default"), golden!("list"), golden!("required")] {
         for len in 0..bytes.len() {
             sizes(&bytes[..len], 1000).expect_err("a file without its end");
@@ -251,7 +251,7 @@ fn a_truncated_file_is_an_error_at_every_length() {
 
 #[test]
 fn every_changed_bit_ends_in_sizes_or_an_error() {
-    let ours = trial::encoded(&PLAIN, &spec(&[5, 5], 3, Element::Int16));
+    let ours = test_support::encoded(&PLAIN, &spec(&[5, 5], 3, Element::Int16));
     for bytes in [&ours[..], golden!("fixed"), golden!("newer"), golden!("newer-list")] {
         let mut errors = 0;
         for bit in 0..bytes.len() * 8 {
@@ -266,10 +266,10 @@ fn every_changed_bit_ends_in_sizes_or_an_error() {
 #[test]
 fn a_group_is_read_once_while_rows_follow_each_other() {
     let file = spec(&[1 << 20], 20, Element::UInt8);
-    let bytes = trial::encoded(&PLAIN, &file);
+    let bytes = test_support::encoded(&PLAIN, &file);
     let len = bytes.len();
     assert_eq!(PLAIN.size(&file), FileSize::Exact(len as u64));
-    let found = trial::reads(&PLAIN, &bytes, &[0, 1, 5, 15, 16, 17, 16, 19]);
+    let found = test_support::reads(&PLAIN, &bytes, &[0, 1, 5, 15, 16, 17, 16, 19]);
     let reads: Vec<usize> = found.iter().map(|(_, reads)| reads.len()).collect();
     // The footer and 16 MiB; nothing three times; the second group from 4 MiB, and once more
     // because row 16 comes before row 17.
@@ -278,7 +278,7 @@ fn a_group_is_read_once_while_rows_follow_each_other() {
         ((from + bytes).div_ceil(piece) - from / piece) as usize
     };
     let chunk = |index| {
-        let place = trial::stretches(&PLAIN, &bytes, index).unwrap()[0];
+        let place = test_support::ranges(&PLAIN, &bytes, index).unwrap()[0];
         pieces(place.offset, place.len.unwrap())
     };
     let (first, second) = (chunk(0), chunk(16));
@@ -296,8 +296,8 @@ fn a_group_is_read_once_while_rows_follow_each_other() {
 
 #[test]
 fn a_small_file_costs_two_reads() {
-    let bytes = trial::encoded(&PLAIN, &spec(&[100], 20, Element::UInt8));
-    let (sample, reads) = trial::reads(&PLAIN, &bytes, &[7]).remove(0);
+    let bytes = test_support::encoded(&PLAIN, &spec(&[100], 20, Element::UInt8));
+    let (sample, reads) = test_support::reads(&PLAIN, &bytes, &[7]).remove(0);
     let chunk = 17 + 1 + 2000;
     assert_eq!(reads[0], (0, bytes.len()));
     assert_eq!(reads.len(), 2);

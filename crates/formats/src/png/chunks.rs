@@ -23,7 +23,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Where the fields stand in the file: after the signature, a length and a type.
+    /// Where the fields are in the file: after the signature, a length and a type.
     pub(super) const OFFSET: u64 = 16;
 
     fn parse(file: &[u8]) -> Option<Header> {

@@ -1,14 +1,14 @@
 //! Round trips, files of Pillow, and every way in which a small image can be damaged.
 
 use super::*;
-use crate::{PIECE_BYTES, Stretch, trial};
+use crate::{ByteRange, PIECE_BYTES, test_support};
 
 fn spec(dims: &[u64], samples: u64) -> FileSpec {
     FileSpec { dims: dims.to_vec(), samples, element: Element::UInt8, index: 0 }
 }
 
 fn encoded(dims: &[u64]) -> Vec<u8> {
-    trial::encoded(&Png, &spec(dims, 1))
+    test_support::encoded(&Png, &spec(dims, 1))
 }
 
 /// The rows of a file, one after the other.
@@ -24,7 +24,7 @@ fn rows(file: &[u8]) -> Result<Vec<u8>, DecodeError> {
 }
 
 fn message(file: &[u8]) -> String {
-    trial::read(&Png, file, 0, 4096).unwrap_err().to_string()
+    test_support::read(&Png, file, 0, 4096).unwrap_err().to_string()
 }
 
 /// Where each chunk begins and what it is.
@@ -50,7 +50,7 @@ fn what_is_written_is_found_again() {
     for dims in [&[1, 1][..], &[7], &[17, 9], &[1, 70_000], &[70_000, 1], &[300, 1000]] {
         for samples in [1, 5] {
             let file = spec(dims, samples);
-            let bytes = trial::encoded(&Png, &file);
+            let bytes = test_support::encoded(&Png, &file);
             assert_eq!(Png.size(&file), FileSize::Exact(bytes.len() as u64), "{dims:?}");
             let pixels = dims.iter().product();
             let mut content = vec![0; pixels as usize];
@@ -62,9 +62,9 @@ fn what_is_written_is_found_again() {
                 samples: 0,
                 element: Some(Element::UInt8),
             };
-            // All samples are the one image; nobody asks how many there are.
+            // All samples are the one image; how many there are is never asked.
             for index in [0, samples - 1, 1000] {
-                assert_eq!(trial::read(&Png, &bytes, index, 4096).unwrap(), expected);
+                assert_eq!(test_support::read(&Png, &bytes, index, 4096).unwrap(), expected);
             }
         }
     }
@@ -96,7 +96,7 @@ fn files_of_pillow_are_read() {
     let check = |file: &[u8], bytes, element| {
         let file_bytes = file.len() as u64;
         let expected = SampleRead { bytes, file_bytes, samples: 0, element: Some(element) };
-        assert_eq!(trial::read(&Png, file, 0, 4096).unwrap(), expected);
+        assert_eq!(test_support::read(&Png, file, 0, 4096).unwrap(), expected);
     };
     let pixels = 21 * 35;
     check(include_bytes!("../../golden/image-gray.png"), pixels, Element::UInt8);
@@ -145,7 +145,7 @@ fn every_changed_bit_is_an_error() {
         for bit in 0..golden.len() * 8 {
             let mut damaged = golden.to_vec();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            trial::read(&Png, &damaged, 0, 4096).expect_err("a changed bit");
+            test_support::read(&Png, &damaged, 0, 4096).expect_err("a changed bit");
         }
     }
 }
@@ -160,7 +160,7 @@ fn a_wrong_adler_sum_under_a_right_crc_is_an_error() {
             let mut damaged = golden.to_vec();
             damaged[byte] ^= 1;
             seal(&mut damaged, at);
-            let error = trial::read(&Png, &damaged, 0, 4096).unwrap_err();
+            let error = test_support::read(&Png, &damaged, 0, 4096).unwrap_err();
             let DecodeError::Coding { offset, source, .. } = error else { panic!("{error}") };
             assert_eq!(offset, at as u64);
             assert_eq!(source.to_string(), "Corrupt deflate stream. WrongChecksum");
@@ -206,7 +206,7 @@ fn a_size_that_the_data_does_not_have_is_an_error() {
         let mut damaged = golden.clone();
         damaged[place] = value;
         seal(&mut damaged, 8);
-        trial::read(&Png, &damaged, 0, 4096).expect_err("another size");
+        test_support::read(&Png, &damaged, 0, 4096).expect_err("another size");
     }
     let mut damaged = golden;
     damaged[16] = 1;
@@ -219,7 +219,7 @@ fn a_size_that_the_data_does_not_have_is_an_error() {
 
 #[test]
 fn a_sample_takes_the_whole_file() {
-    assert_eq!(trial::stretches(&Png, &encoded(&[5, 5]), 1).unwrap(), [Stretch::WHOLE]);
+    assert_eq!(test_support::ranges(&Png, &encoded(&[5, 5]), 1).unwrap(), [ByteRange::WHOLE]);
 }
 
 #[test]
@@ -245,6 +245,6 @@ fn the_pieces_of_a_sink_do_not_matter() {
     let file = spec(&[300, 500], 1);
     let mut narrow = Narrow(Vec::new());
     Png.encode(&file, &Content::new(1, 2), &mut narrow).unwrap();
-    assert_eq!(narrow.0, trial::encoded(&Png, &file));
+    assert_eq!(narrow.0, test_support::encoded(&Png, &file));
     assert!(narrow.0.len() > PIECE_BYTES);
 }

@@ -36,7 +36,7 @@ pub(super) struct Tensor {
 }
 
 impl Tensor {
-    /// A sample, as sinks are told of it.
+    /// A sample, as sinks see it.
     pub(super) fn part(&self) -> SamplePart<'_> {
         SamplePart { name: &self.name, element: self.element, shape: &self.shape }
     }
@@ -188,7 +188,7 @@ fn check_places(places: &[(u64, u64)]) -> Result<u64, DecodeError> {
         if start == end {
             return Ok(its_end);
         }
-        let found = format!("one at {start} behind one that ends at {end}");
+        let found = format!("one at {start} after one that ends at {end}");
         Err(field(LENGTH_BYTES, "tensors without gap or overlap", found))
     })
 }

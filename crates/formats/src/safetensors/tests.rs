@@ -1,7 +1,7 @@
 //! Round trips, files of the reference, and what damage does.
 
 use super::*;
-use crate::{PIECE_BYTES, trial};
+use crate::{PIECE_BYTES, test_support};
 
 const SAMPLES: &[u8] = include_bytes!("../../golden/samples.safetensors");
 const MODEL: &[u8] = include_bytes!("../../golden/model.safetensors");
@@ -11,11 +11,11 @@ fn spec(dims: &[u64], samples: u64, element: Element) -> FileSpec {
 }
 
 fn encoded(file: &FileSpec) -> Vec<u8> {
-    trial::encoded(&SafeTensors, file)
+    test_support::encoded(&SafeTensors, file)
 }
 
 fn read(bytes: &[u8], index: u64) -> Result<SampleRead, DecodeError> {
-    trial::read(&SafeTensors, bytes, index, 4096)
+    test_support::read(&SafeTensors, bytes, index, 4096)
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn what_is_written_is_found_again() {
                 let expected =
                     SampleRead { bytes: size, file_bytes: size, samples, element: Some(element) };
                 assert_eq!(found, expected);
-                let place = trial::stretches(&SafeTensors, &bytes, index).unwrap()[0];
+                let place = test_support::ranges(&SafeTensors, &bytes, index).unwrap()[0];
                 assert_eq!(place.len, Some(size));
                 let data = &bytes[place.offset as usize..][..size as usize];
                 assert_eq!(*data, content[(index * size) as usize..][..size as usize]);
@@ -131,7 +131,7 @@ fn a_header_has_a_bound() {
 #[test]
 fn a_long_header_takes_a_second_read_and_a_sample_its_bytes() {
     let bytes = encoded(&spec(&[300_000], 2, Element::UInt8));
-    let found = trial::reads(&SafeTensors, &bytes, &[1, 0]);
+    let found = test_support::reads(&SafeTensors, &bytes, &[1, 0]);
     let start = (bytes.len() - 600_000) as u64;
     let piece = PIECE_BYTES as u64;
     let sample = start + 300_000;
@@ -146,7 +146,7 @@ fn a_long_header_takes_a_second_read_and_a_sample_its_bytes() {
     let mut long = (text.len() as u64).to_le_bytes().to_vec();
     long.extend(text.as_bytes());
     long.extend([1, 2, 3]);
-    let (sample, reads) = trial::reads(&SafeTensors, &long, &[0]).remove(0);
+    let (sample, reads) = test_support::reads(&SafeTensors, &long, &[0]).remove(0);
     assert_eq!(reads, [(0, 4096), (8, text.len()), (8 + text.len() as u64, 3)]);
     assert_eq!((sample.bytes, sample.file_bytes), (3, 3));
 }

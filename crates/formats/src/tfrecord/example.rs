@@ -23,7 +23,7 @@ const FIXED32: u8 = 5;
 pub(super) struct Example {
     pub(super) before_image: Vec<u8>,
     pub(super) image_bytes: u64,
-    pub(super) behind_image: Vec<u8>,
+    pub(super) after_image: Vec<u8>,
 }
 
 impl Example {
@@ -35,7 +35,7 @@ impl Example {
         let mut size = Vec::new();
         varint(&mut size, image_bytes);
         let size = field(3, &field(1, &size));
-        let behind_image = field(1, &[field(1, SIZE), field(2, &size)].concat());
+        let after_image = field(1, &[field(1, SIZE), field(2, &size)].concat());
 
         let mut before_image = around(1, &[], image_bytes);
         let with_image = |before: &[u8]| before.len() as u64 + image_bytes;
@@ -43,13 +43,13 @@ impl Example {
         before_image = around(2, &before_image, with_image(&before_image));
         before_image.splice(0..0, field(1, IMAGE));
         before_image = around(1, &before_image, with_image(&before_image));
-        let features = with_image(&before_image) + behind_image.len() as u64;
+        let features = with_image(&before_image) + after_image.len() as u64;
         before_image = around(1, &before_image, features);
-        Some(Example { before_image, image_bytes, behind_image })
+        Some(Example { before_image, image_bytes, after_image })
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.before_image.len() as u64 + self.image_bytes + self.behind_image.len() as u64
+        self.before_image.len() as u64 + self.image_bytes + self.after_image.len() as u64
     }
 }
 

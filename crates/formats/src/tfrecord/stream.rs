@@ -84,8 +84,8 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    /// Gets ready for the header of `header` bytes at `offset`, behind a record of `record` bytes
-    /// that nobody reads.
+    /// Gets ready for the header of `header` bytes at `offset`, after a record of `record` bytes
+    /// that is not read.
     ///
     /// Where records are larger than a piece most of the piece would be for nothing, so only the
     /// rest of the header's page is read.
@@ -154,7 +154,7 @@ impl<'a, 'b, S: SampleSink> Payload<'a, 'b, S> {
         Payload { reader, sink, at: begin, summed: begin, end: begin + len, crc: 0 }
     }
 
-    /// Where in the file the next byte stands.
+    /// Where in the file the next byte is.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
@@ -175,7 +175,7 @@ impl<'a, 'b, S: SampleSink> Payload<'a, 'b, S> {
         Ok(byte)
     }
 
-    /// Goes on to `offset`, which is not behind the end of the payload.
+    /// Goes on to `offset`, which is not after the end of the payload.
     pub(super) fn skip_to(&mut self, offset: u64) -> Result<(), DecodeError> {
         while self.at < offset {
             self.sum()?;

@@ -1,7 +1,7 @@
 //! Round trips, files of TensorFlow, the order of reads, and damage.
 
 use super::*;
-use crate::trial::{self, InMemory};
+use crate::test_support::{self, InMemory};
 use crate::{Element, PIECE_BYTES};
 
 const SIZES: &[u8] = include_bytes!("../../golden/sizes.tfrecord");
@@ -12,11 +12,11 @@ fn spec(dims: &[u64], samples: u64, element: Element) -> FileSpec {
 }
 
 fn encoded(file: &FileSpec) -> Vec<u8> {
-    trial::encoded(&TfRecord, file)
+    test_support::encoded(&TfRecord, file)
 }
 
 fn read(bytes: &[u8], index: u64, piece_bytes: usize) -> Result<u64, DecodeError> {
-    trial::read(&TfRecord, bytes, index, piece_bytes).map(|read| read.bytes)
+    test_support::read(&TfRecord, bytes, index, piece_bytes).map(|read| read.bytes)
 }
 
 fn message(bytes: &[u8], index: u64) -> String {
@@ -53,7 +53,7 @@ fn the_records_are_those_tensorflow_writes() {
     for image_bytes in IMAGE_BYTES {
         let example = Example::of(&spec(&[image_bytes], 1, Element::UInt8)).unwrap();
         let image: Vec<u8> = (0..image_bytes).map(|i| (i % 251) as u8).collect();
-        let payload = [example.before_image, image, example.behind_image].concat();
+        let payload = [example.before_image, image, example.after_image].concat();
         made.extend(framed(&payload));
     }
     assert_eq!(made, SIZES);
@@ -84,7 +84,7 @@ fn files_of_tensorflow_are_read() {
 
 #[test]
 fn any_order_and_unknown_fields_are_fine() {
-    // Value before name, an int that is not packed, a fixed64, a fixed32 and a varint nobody knows.
+    // Value before name, an int that is not packed, a fixed64, a fixed32 and an unknown varint.
     let size = b"\x12\x04\x1A\x02\x08\x05\x0A\x04size";
     let image = b"\x12\x09\x0A\x07\x0A\x05hello\x0A\x05image";
     let mut features = vec![0x0A, size.len() as u8];
@@ -174,8 +174,8 @@ fn the_index_tells_where_records_are() {
     let lines = format!("0 {record}\n{record} {record}\n{} {record}\n", 2 * record);
     assert_eq!(made.companions, [(".idx", lines.into_bytes())]);
     for index in 0..3 {
-        let expected = Stretch { offset: index * record as u64, len: Some(record as u64) };
-        assert_eq!(trial::stretches(&TfRecord, &made.data, index).unwrap(), [expected]);
+        let expected = ByteRange { offset: index * record as u64, len: Some(record as u64) };
+        assert_eq!(test_support::ranges(&TfRecord, &made.data, index).unwrap(), [expected]);
     }
 
     // Long enough to be written in several pieces.
@@ -195,8 +195,8 @@ fn one_open_file_is_read_in_any_order() {
     for index in [0, 1, 2, 5, 9, 9, 3, 0, 8] {
         let found = opened.read(&mut source, index, &mut scratch).unwrap();
         assert_eq!(found.bytes, IMAGE_BYTES[index as usize]);
-        let mut stretches = Vec::new();
-        opened.locate(&mut source, index, &mut scratch, &mut stretches).unwrap();
+        let mut ranges = Vec::new();
+        opened.locate(&mut source, index, &mut scratch, &mut ranges).unwrap();
     }
     opened.read(&mut source, 10, &mut scratch).unwrap_err();
     assert_eq!(opened.read(&mut source, 4, &mut scratch).unwrap().bytes, 100);

@@ -1,7 +1,7 @@
 //! Round trips, shards of other writers, and what damage does.
 
 use super::*;
-use crate::{PIECE_BYTES, trial};
+use crate::{PIECE_BYTES, test_support};
 
 const WRITER: &[u8] = include_bytes!("../../golden/writer.tar");
 const GNU: &[u8] = include_bytes!("../../golden/gnu.tar");
@@ -12,11 +12,11 @@ fn spec(dims: &[u64], samples: u64, element: Element) -> FileSpec {
 }
 
 fn encoded(file: &FileSpec) -> Vec<u8> {
-    trial::encoded(&WebDataset, file)
+    test_support::encoded(&WebDataset, file)
 }
 
 fn read(bytes: &[u8], index: u64) -> Result<SampleRead, DecodeError> {
-    trial::read(&WebDataset, bytes, index, 2048)
+    test_support::read(&WebDataset, bytes, index, 2048)
 }
 
 fn message(bytes: &[u8], index: u64) -> String {
@@ -112,26 +112,26 @@ fn shards_of_other_writers_are_read() {
 #[test]
 fn samples_are_read_in_any_order() {
     let bytes = encoded(&spec(&[600], 5, Element::UInt8));
-    let found = trial::reads(&WebDataset, &bytes, &[3, 3, 0, 1, 2, 4, 1]);
+    let found = test_support::reads(&WebDataset, &bytes, &[3, 3, 0, 1, 2, 4, 1]);
     assert!(found.iter().all(|(sample, _)| sample.bytes == 600));
 }
 
 #[test]
 fn a_sample_is_located_from_its_first_header_to_its_last_byte() {
     let bytes = encoded(&spec(&[600], 3, Element::UInt8));
-    let at = |offset, len| [Stretch { offset, len: Some(len) }];
-    assert_eq!(trial::stretches(&WebDataset, &bytes, 0).unwrap(), at(0, 2049));
-    assert_eq!(trial::stretches(&WebDataset, &bytes, 2).unwrap(), at(5120, 2049));
+    let at = |offset, len| [ByteRange { offset, len: Some(len) }];
+    assert_eq!(test_support::ranges(&WebDataset, &bytes, 0).unwrap(), at(0, 2049));
+    assert_eq!(test_support::ranges(&WebDataset, &bytes, 2).unwrap(), at(5120, 2049));
     // The header that carries the long name belongs to the sample.
-    assert_eq!(trial::stretches(&WebDataset, GNU, 2).unwrap(), at(6144, 4097));
-    trial::stretches(&WebDataset, &bytes, 3).unwrap_err();
+    assert_eq!(test_support::ranges(&WebDataset, GNU, 2).unwrap(), at(6144, 4097));
+    test_support::ranges(&WebDataset, &bytes, 3).unwrap_err();
 }
 
 #[test]
 fn a_shard_is_read_once_in_whole_pieces() {
     let piece = PIECE_BYTES as u64;
     let bytes = encoded(&spec(&[300_000], 3, Element::UInt8));
-    let found = trial::reads(&WebDataset, &bytes, &[0, 1, 2]);
+    let found = test_support::reads(&WebDataset, &bytes, &[0, 1, 2]);
     let reads: Vec<(u64, usize)> = found.iter().flat_map(|(_, reads)| reads.clone()).collect();
     let whole = bytes.len() as u64 / piece;
     let mut expected: Vec<(u64, usize)> = (0..whole).map(|i| (i * piece, PIECE_BYTES)).collect();
@@ -144,7 +144,7 @@ fn a_shard_is_read_once_in_whole_pieces() {
 #[test]
 fn small_samples_share_a_piece() {
     let bytes = encoded(&spec(&[100], 50, Element::UInt8));
-    let found = trial::reads(&WebDataset, &bytes, &(0..50).collect::<Vec<u64>>());
+    let found = test_support::reads(&WebDataset, &bytes, &(0..50).collect::<Vec<u64>>());
     let reads: usize = found.iter().map(|(_, reads)| reads.len()).sum();
     assert_eq!(reads, 1);
 }
@@ -152,7 +152,7 @@ fn small_samples_share_a_piece() {
 #[test]
 fn large_samples_are_passed_over_by_their_headers() {
     let bytes = encoded(&spec(&[300_000], 3, Element::UInt8));
-    let (_, reads) = trial::reads(&WebDataset, &bytes, &[2]).remove(0);
+    let (_, reads) = test_support::reads(&WebDataset, &bytes, &[2]).remove(0);
     let small: Vec<u64> = reads.iter().filter(|read| read.1 == 512).map(|read| read.0).collect();
     assert_eq!(small, [512 + 300_544, 302_080 + 512 + 300_544]);
     let pulled: usize = reads.iter().map(|read| read.1).sum();
@@ -167,7 +167,7 @@ fn a_truncated_shard_is_an_error_at_every_length() {
         (GNU.to_vec(), 2, 10752),
         (PAX.to_vec(), 2, 10752),
     ] {
-        // One block of the end must be there, as for Python; padding behind it says nothing.
+        // One block of the end must be there, as for Python; padding after it says nothing.
         for len in 0..end + 512 {
             read(&bytes[..len], last).expect_err("a shard without its end");
         }
@@ -184,9 +184,9 @@ fn every_changed_bit_of_a_header_is_an_error_and_others_change_no_size() {
         let mut damaged = bytes.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
         let found = sizes(&damaged, 4096);
-        // Headers stand at every second block.
+        // Headers are at every second block.
         if bit / 8 / 512 % 2 == 0 {
-            // Leading zeros of the sum may become blanks, and what stands behind it is not read.
+            // Leading zeros of the sum may become blanks, and what follows it is not read.
             let harmless = [148, 149, 154, 155].contains(&(bit / 8 % 512));
             assert!(found.is_err() || harmless, "bit {bit}");
         } else if let Ok(sizes) = found {

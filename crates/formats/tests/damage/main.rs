@@ -35,7 +35,7 @@ const MEMORY_EXTRA: usize = 1 << 20;
 /// What samples may take that are collected, and what decoders may take beside it to put one in order.
 const COLLECT_BYTES: u64 = 64 << 10;
 const COLLECT_FACTOR: usize = 6;
-/// Inputs of each format when nobody asks for more.
+/// Inputs of each format unless more are asked for.
 const INPUTS: u64 = 4000;
 
 /// The allocator counts for the whole process, so tests take turns.

@@ -52,7 +52,7 @@ impl Mutator {
             bytes.push(self.below(256) as u8);
             return;
         }
-        // Headers stand at the front, directories at the end; the middle is mostly samples.
+        // Headers are at the front, directories at the end; the middle is mostly samples.
         let at = match self.below(4) {
             0 => self.below(len.min(64)),
             1 => len - 1 - self.below(len.min(128)),

@@ -16,7 +16,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// Whether a file of the format can be told from others: raw bytes and text cannot.
+    /// Whether a file of the format can be recognized: raw bytes and text cannot.
     pub(crate) fn has_a_mark(&self) -> bool {
         let name = self.format.facts().name;
         !matches!(name, "synthetic" | "indexed_binary" | "mmap_indexed_binary")

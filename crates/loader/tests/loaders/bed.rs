@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, EpochOrder, FileNames, Reading, SampleIndex, SampleSpace};
 use feedline_formats::{
-    Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened, Options,
-    SampleFormat, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source, Stretch,
+    ByteRange, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
+    Options, SampleFormat, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source,
 };
 use feedline_loader::{Dealing, EpochShare, LastBatch, Remainder, Sharding};
 use feedline_store::{Memory, Op};
@@ -156,9 +156,9 @@ impl Opened for Records {
         _source: &mut dyn Source,
         index: u64,
         _scratch: &mut Scratch,
-        stretches: &mut Vec<Stretch>,
+        ranges: &mut Vec<ByteRange>,
     ) -> Result<(), DecodeError> {
-        stretches.push(Stretch { offset: 8 * index, len: Some(8) });
+        ranges.push(ByteRange { offset: 8 * index, len: Some(8) });
         Ok(())
     }
 }

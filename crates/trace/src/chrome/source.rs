@@ -59,7 +59,7 @@ struct Begun {
 }
 
 impl ChromeSource {
-    /// Opens per file, compressed or not.
+    /// Opens a file, compressed or not.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         Self::of(vec![FileSlice::of(path)])
     }

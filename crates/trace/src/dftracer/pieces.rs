@@ -34,7 +34,7 @@ enum Text {
 }
 
 impl Pieces {
-    /// Opens per file, compressed or not.
+    /// Opens a file, compressed or not.
     pub fn open(slice: &FileSlice) -> io::Result<Self> {
         let mut file = BufReader::with_capacity(1 << 18, slice.open()?);
         let is_gzip = file.fill_buf()?.starts_with(&MAGIC[..2]);

@@ -35,7 +35,7 @@ pub(crate) struct TableReader {
 }
 
 impl TableReader {
-    /// Opens per file and compares its columns with those of the table. A file of an earlier version may
+    /// Opens a file and compares its columns with those of the table. A file of an earlier version may
     /// lack optional ones.
     pub(crate) fn open(table: Table, path: &Path) -> Result<Self, TraceError> {
         let bytes = File::open(path).at(path)?;

@@ -1,8 +1,8 @@
 //! One sample read from bytes in memory, for the tests of formats.
 
 use crate::{
-    Companion, Content, DecodeError, FileSpec, Format, PIECE_BYTES, SampleRead, Scratch, Source,
-    StreamError, Stretch,
+    ByteRange, Companion, Content, DecodeError, FileSpec, Format, PIECE_BYTES, SampleRead, Scratch,
+    Source, StreamError,
 };
 
 /// A file in memory with its companions, which notes every read.
@@ -98,12 +98,12 @@ pub(crate) fn read(
     format.open(&mut bytes, &mut scratch)?.read(&mut bytes, index, &mut scratch)
 }
 
-/// The stretches of the file that hold the sample.
-pub(crate) fn stretches(
+/// The ranges of the file that hold the sample.
+pub(crate) fn ranges(
     format: &dyn Format,
     mut bytes: &[u8],
     index: u64,
-) -> Result<Vec<Stretch>, DecodeError> {
+) -> Result<Vec<ByteRange>, DecodeError> {
     let mut scratch = Scratch::new(4096);
     let mut found = Vec::new();
     let mut opened = format.open(&mut bytes, &mut scratch)?;
