@@ -219,7 +219,7 @@ def test_what_torch_saves_again_is_loaded_and_checked(program):
     state = torch.load(path)
     state["3"]["4"][1000] += 1
     torch.save(state, path)
-    found = r"model_1_model_states\.pt: tensor 3\.4 is not what was saved"
+    found = r"model_1_model_states\.pt: tensor 3\.4 differs from what was saved"
     with pytest.raises(AssertionError, match=found):
         program.run("saved", model, 4, **read)
 

@@ -110,5 +110,5 @@ def test_what_torch_saves_again_is_loaded_by_other_ranks(program):
         program.run("dcp", model, ranks, verify=True, **read)
     state["model.layers.3.4"][1000] += 1
     dcp.save(state, checkpoint_id=folder)
-    with pytest.raises(AssertionError, match=r"__0_0\.distcp: tensor model\.layers\.3\.4 is not what was saved"):
+    with pytest.raises(AssertionError, match=r"__0_0\.distcp: tensor model\.layers\.3\.4 differs from what was saved"):
         program.run("dcp", model, 2, verify=True, **read)

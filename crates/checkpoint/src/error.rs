@@ -18,7 +18,7 @@ pub enum ContainerError {
         offset: u64,
     },
     /// It is valid, but of a kind that is not read here.
-    #[error("{container} file with {what}, which is not read here")]
+    #[error("unsupported {container} file: {what}")]
     Unsupported {
         /// The format.
         container: &'static str,
@@ -73,7 +73,7 @@ pub enum CheckpointError {
         found: String,
     },
     /// A byte is not the one that was saved.
-    #[error("{file}: tensor {tensor} is not what was saved, from somewhere behind its byte {at}")]
+    #[error("{file}: tensor {tensor} differs from what was saved, somewhere after byte {at}")]
     Differs {
         /// The file.
         file: String,
@@ -93,7 +93,7 @@ pub enum CheckpointError {
         found: Option<u64>,
     },
     /// A folder holds no checkpoint that was completed.
-    #[error("{folder} holds no complete checkpoint")]
+    #[error("no complete checkpoint in {folder}")]
     Incomplete {
         /// The folder.
         folder: String,
@@ -107,7 +107,9 @@ pub enum CheckpointError {
         why: String,
     },
     /// The checkpoint was made for other ranks, in a container whose files cannot be cut anew.
-    #[error("{folder} was saved by {saved} ranks as {container}, and cannot be loaded by {ranks}")]
+    #[error(
+        "{folder} was saved by {saved} ranks as {container} and cannot be loaded by {ranks} ranks"
+    )]
     Ranks {
         /// The folder.
         folder: String,

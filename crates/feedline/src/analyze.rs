@@ -55,14 +55,14 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<u8> {
             .filter(|part: &PartialAnalysis| part.is_known())
             .ok_or_else(|| {
                 failure::hinted(
-                    format!("{} is no part of an analysis of this version", path.display()),
+                    format!("{} is not a part of an analysis of this version", path.display()),
                     "parts are written by `feedline analyze TRACE --shard I/N -o FILE`",
                 )
             })?;
         parts.push(part);
     }
     let whole = PartialAnalysis::join(parts).map_err(|error| {
-        failure::hinted(error.to_string(), "name all parts of one trace, each once")
+        failure::hinted(error.to_string(), "pass all parts of one trace, each once")
     })?;
     give(&whole.assemble(&settings), &args.output)
 }
@@ -72,7 +72,7 @@ pub(crate) fn diff(args: &DiffArgs) -> anyhow::Result<u8> {
     if !args.allow.is_finite() || args.allow < 0.0 {
         return Err(failure::hinted(
             format!("expected a percentage for --allow, found {}", args.allow),
-            "a number from 0 on: --allow 5",
+            "use a number of at least 0: --allow 5",
         ));
     }
     let read = |path: &Path| -> anyhow::Result<Analysis> {
@@ -89,8 +89,8 @@ pub(crate) fn diff(args: &DiffArgs) -> anyhow::Result<u8> {
     if (first.verdict.steps == 0) != (second.verdict.steps == 0) {
         let without = if first.verdict.steps == 0 { &args.first } else { &args.second };
         return Err(failure::hinted(
-            format!("{} has no steps, the other one has", without.display()),
-            "did it end before its first step? `feedline analyze` shows what is in it",
+            format!("{} has no steps, but the other one has", without.display()),
+            "did it end before its first step? `feedline analyze` shows its contents",
         ));
     }
     let diff = feedline_analyze::diff::diff(&first, &second, args.allow / 100.0);
@@ -114,7 +114,7 @@ fn recorded(path: &Path) -> anyhow::Result<Option<Analysis>> {
     if begin.contains(feedline_analyze::partial::FORMAT) {
         return Err(failure::hinted(
             format!("{} is a part of an analysis", path.display()),
-            "join all parts first: feedline merge PART... --json",
+            "merge all parts first: feedline merge PART... --json",
         ));
     }
     if !begin.contains(feedline_analyze::analysis::FORMAT) {
@@ -125,7 +125,7 @@ fn recorded(path: &Path) -> anyhow::Result<Option<Analysis>> {
     let known = analysis.filter(|it| it.version == feedline_analyze::analysis::VERSION);
     known.map(Some).ok_or_else(|| {
         failure::hinted(
-            format!("{} is no analysis of this version", path.display()),
+            format!("{} is not an analysis of this version", path.display()),
             "analyze its trace again: feedline analyze TRACE --json",
         )
     })
@@ -148,7 +148,7 @@ fn give(analysis: &Analysis, output: &OutputArgs) -> anyhow::Result<u8> {
     if matches!(analysis.verdict.answer, Answer::NoSteps | Answer::TooFewSteps) {
         return Err(failure::hinted(
             format!("--max-stall cannot be judged: {}", analysis.verdict.text),
-            "trace a run of at least 20 steps, with its fetches",
+            "trace a run with at least 20 steps, including its fetches",
         ));
     }
     let stalled = analysis.verdict.stall_share * 100.0;
@@ -160,7 +160,7 @@ fn give(analysis: &Analysis, output: &OutputArgs) -> anyhow::Result<u8> {
 }
 
 fn write_tables(analysis: &Analysis, format: ExportFormat, folder: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for table in tables::tables(analysis) {
         let (suffix, bytes) = match format {
             ExportFormat::Parquet => ("parquet", export::parquet(&table)?),
@@ -198,9 +198,8 @@ fn put_with(
 /// Makes the folder that a file goes to.
 pub(crate) fn make_folder(path: &Path) -> anyhow::Result<()> {
     match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        Some(folder) => {
-            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
-        }
+        Some(folder) => fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display())),
         None => Ok(()),
     }
 }
@@ -221,7 +220,7 @@ fn make_room<'a>(
         if path.exists() && !output.overwrite {
             return Err(failure::hinted(
                 format!("{} exists", path.display()),
-                "add --overwrite to replace it",
+                "use --overwrite to replace it",
             ));
         }
     }
@@ -230,7 +229,7 @@ fn make_room<'a>(
     if is_used && !output.overwrite {
         return Err(failure::hinted(
             format!("{} is not empty", folder.display()),
-            "choose another folder, or add --overwrite to replace its tables",
+            "choose another folder, or use --overwrite to replace its tables",
         ));
     }
     Ok(())
@@ -247,7 +246,7 @@ fn settings(output: &OutputArgs) -> anyhow::Result<Settings> {
             let names = feedline_analyze::Thresholds::NAMES.join(", ");
             return Err(failure::hinted(
                 format!("expected NAME=NUMBER for --threshold, found {text:?}"),
-                format!("names are {names}"),
+                format!("the names are {names}"),
             ));
         }
     }
@@ -258,13 +257,13 @@ fn settings(output: &OutputArgs) -> anyhow::Result<Settings> {
     settings.excluded_steps = steps.ok_or_else(|| {
         failure::hinted(
             format!("expected START,END for --exclude-steps, found {:?}", output.exclude_steps),
-            "two numbers of steps: --exclude-steps 1,0",
+            "use two numbers of steps: --exclude-steps 1,0",
         )
     })?;
     if output.max_stall.is_some_and(|most| !(0.0..=100.0).contains(&most)) {
         return Err(failure::hinted(
             "expected a percentage for --max-stall".to_owned(),
-            "a number from 0 to 100: --max-stall 10",
+            "use a number from 0 to 100: --max-stall 10",
         ));
     }
     Ok(settings)
@@ -296,7 +295,7 @@ fn shard(text: &str) -> anyhow::Result<Shard> {
         || {
             Err(failure::hinted(
                 format!("expected I/N for --shard, found {text:?}"),
-                "a part and how many there are, counted from 1: --shard 3/16",
+                "use a part, counted from 1, and the number of parts: --shard 3/16",
             ))
         },
         |(index, of)| Ok(Shard { index, of }),

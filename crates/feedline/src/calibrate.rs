@@ -44,8 +44,8 @@ pub(crate) fn main(args: &CalibrateArgs) -> anyhow::Result<u8> {
     }
     let Some(out) = feedline_engine::calibration_path(args.out.as_deref()) else {
         return Err(failure::hinted(
-            "there is no place for the figures",
-            "name one with --out FILE",
+            "no place to write the calibration",
+            "choose one with --out FILE",
         ));
     };
     let folder = Folder::new()?;
@@ -56,7 +56,7 @@ pub(crate) fn main(args: &CalibrateArgs) -> anyhow::Result<u8> {
     let mut bench = Bench { args, python: &mut python, folder: &folder.0, has_torch, stop: &stop };
     let (readers, left_out) = bench.readers(&formats, &versions)?;
     if !has_torch {
-        failure::say("left out: torch's DataLoader, for lack of torch (pip install torch)");
+        failure::say("skipped: PyTorch's DataLoader, torch is missing (pip install torch)");
     }
     let data_loader = has_torch.then(|| bench.data_loader()).transpose()?;
     if stop.load(Ordering::Relaxed) {
@@ -91,7 +91,7 @@ fn formats(named: &[String]) -> anyhow::Result<Vec<&'static SampleFormat>> {
         known().find(|format| format.name == name).ok_or_else(|| {
             let known: Vec<_> = known().map(|format| format.name).collect();
             let hint = format!("formats: {}", known.join(", "));
-            failure::hinted(format!("--formats {name}: there is no reader to measure"), hint)
+            failure::hinted(format!("--formats {name}: no reader to measure"), hint)
         })
     };
     named.iter().map(format).collect()
@@ -126,7 +126,7 @@ impl Bench<'_> {
             match measured {
                 Ok(figures) => drop(readers.insert(format.to_string(), figures)),
                 Err(why) => {
-                    failure::say(&format!("left out: {format}, {why}"));
+                    failure::say(&format!("skipped: {format}, {why}"));
                     left_out.insert(format.to_string(), why);
                 }
             }
@@ -208,7 +208,7 @@ impl Bench<'_> {
     }
 
     fn data_loader(&mut self) -> anyhow::Result<DataLoaderFigures> {
-        failure::say("torch's DataLoader, samples ready in memory");
+        failure::say("PyTorch's DataLoader, with samples in memory");
         let mut figures = DataLoaderFigures { hand_over: Vec::new(), start: BTreeMap::new() };
         for bytes in self.args.sizes.iter().map(|bytes| bytes * BATCH) {
             for workers in self.worker_counts(bytes) {
@@ -227,7 +227,7 @@ impl Bench<'_> {
             let worker_cpu_ns = found.number("worker_cpu_ns")?;
             let consumer_cpu_ns = found.number("consumer_cpu_ns")?;
             failure::say(&format!(
-                "start of a worker by {context}: {} there, {} in the consumer",
+                "starting a worker with {context}: {} in the worker, {} in the consumer",
                 units::duration(worker_cpu_ns / 1e9),
                 units::duration(consumer_cpu_ns / 1e9)
             ));
@@ -244,7 +244,7 @@ impl Bench<'_> {
         let worker_cpu_ns = found.number("worker_cpu_ns")?;
         let consumer_cpu_ns = found.number("consumer_cpu_ns")?;
         failure::say(&format!(
-            "  batch of {} by {}: {} there, {} in the consumer",
+            "  batch of {} with {}: {} in the workers, {} in the consumer",
             units::bytes(bytes as f64),
             units::counted(u64::from(workers), "worker"),
             units::duration(worker_cpu_ns / 1e9),
@@ -257,8 +257,8 @@ impl Bench<'_> {
     fn torch(&mut self, asked: &serde_json::Value) -> anyhow::Result<python::Answer> {
         self.python.ask(asked)?.map_err(|why| {
             failure::hinted(
-                format!("torch's DataLoader cannot be measured: {why}"),
-                "see that it works in this Python, or name another with --python PATH",
+                format!("cannot measure PyTorch's DataLoader: {why}"),
+                "check that it works in this Python, or choose another with --python PATH",
             )
         })
     }
@@ -277,8 +277,7 @@ struct Folder(PathBuf);
 impl Folder {
     fn new() -> anyhow::Result<Self> {
         let path = std::env::temp_dir().join(format!("feedline-calibrate-{}", std::process::id()));
-        std::fs::create_dir(&path)
-            .with_context(|| format!("{}: cannot be made", path.display()))?;
+        std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Self(path))
     }
 }
@@ -302,7 +301,7 @@ fn write(path: &Path, found: &Calibration) -> anyhow::Result<()> {
             let _ = std::fs::remove_file(&partial);
         })
     };
-    attempt().with_context(|| format!("{}: cannot be written", path.display()))
+    attempt().with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]
@@ -318,6 +317,6 @@ mod tests {
             ["npz", "png"].map(|name| SampleFormat::find(name).unwrap())
         );
         let error = formats(&["synthetic".to_owned()]).unwrap_err();
-        assert_eq!(error.to_string(), "--formats synthetic: there is no reader to measure");
+        assert_eq!(error.to_string(), "--formats synthetic: no reader to measure");
     }
 }

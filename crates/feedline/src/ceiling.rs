@@ -36,7 +36,7 @@ pub(crate) fn main(args: &CeilingArgs) -> anyhow::Result<u8> {
             failure::say(&format!("tried: {}", feedline_report::ceiling::probe(&probe)));
         },
     };
-    failure::say("measuring how fast this client is when files come out of memory");
+    failure::say("measuring how fast this client is with files in memory");
     let measured = client.measure(workload);
     let _ = std::fs::remove_dir_all(&folder);
     let found = match measured {

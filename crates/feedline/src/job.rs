@@ -168,7 +168,7 @@ impl Job {
                 }
                 // The process that failed may hang before it could say why.
                 if let Some(news) = self.link.aborted() {
-                    failure::say(&format!("error: {news}; a process of the job does not end"));
+                    failure::say(&format!("error: {news}; a process of the job does not exit"));
                 }
                 mpi.end_all(code)
             }

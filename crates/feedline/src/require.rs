@@ -36,7 +36,7 @@ impl Requirement {
             return Err(failure::hinted(message, "require its mean, if there is one"));
         }
         if explain(metric).is_none() {
-            let message = format!("--require {text}: no metric is called `{metric}`");
+            let message = format!("--require {text}: unknown metric `{metric}`");
             return Err(failure::hinted(message, show::metric_hint(metric)));
         }
         Ok(Self::Bound { metric: metric.to_owned(), at_least, bound })
@@ -129,6 +129,6 @@ mod tests {
             let expected = format!("--require {text}: `{metric}` is not one number");
             assert_eq!(refused(&text), expected);
         }
-        assert_eq!(refused("speed>=1"), "--require speed>=1: no metric is called `speed`");
+        assert_eq!(refused("speed>=1"), "--require speed>=1: unknown metric `speed`");
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn main(args: &RunArgs, job: &Job) -> anyhow::Result<u8> {
     let requirements =
         args.require.iter().map(|text| Requirement::parse(text)).collect::<Result<Vec<_>, _>>()?;
     if args.generate_only && !requirements.is_empty() {
-        let hint = "leave --generate-only or --require out";
+        let hint = "omit --generate-only or --require";
         return Err(failure::hinted("--require needs a run that trains", hint));
     }
     let options = options(args, job)?;
@@ -91,14 +91,14 @@ fn check(args: &RunArgs, planned: &PlannedRun) -> anyhow::Result<()> {
     if args.strict && !planned.warnings.is_empty() {
         let found = units::counted(planned.warnings.len() as u64, "warning");
         return Err(failure::hinted(
-            format!("{found} about the workload, and --strict was given"),
-            "mend the keys named above, or leave --strict out",
+            format!("{found} about the workload, which --strict treats as errors"),
+            "fix the keys named above, or omit --strict",
         ));
     }
     if planned.options.cache == CachePolicy::Warm && planned.workload.reader.odirect {
         return Err(failure::hinted(
-            "--cache warm cannot go with `reader.odirect: true`: direct reads leave the page cache \
-             alone",
+            "--cache warm cannot be combined with `reader.odirect: true`: direct reads bypass the page \
+             cache",
             "use --cache keep, or --set reader.odirect=false",
         ));
     }
@@ -116,7 +116,7 @@ fn refuse_cache(args: &RunArgs) -> anyhow::Result<()> {
         None | Some(Cache::Keep) => Ok(()),
         Some(_) => Err(failure::hinted(
             "--cache drop and --cache warm need files: an object store has no page cache here",
-            "leave --cache out",
+            "omit --cache",
         )),
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn explain(metric: Option<&str>) -> anyhow::Result<u8> {
         }
         Some(name) => {
             let found = explain::explain(name).ok_or_else(|| {
-                let message = format!("no metric is called `{name}`");
+                let message = format!("unknown metric `{name}`");
                 failure::hinted(message, metric_hint(name))
             })?;
             feedline_report::explain::metric(found, style())

@@ -14,8 +14,8 @@ const PROGRAM: &str = "feedline-sql";
 pub(crate) fn main(args: &SqlArgs) -> anyhow::Result<u8> {
     let Some(program) = find() else {
         return Err(failure::hinted(
-            format!("{PROGRAM} is neither beside this program nor in PATH"),
-            "it is built apart, since DataFusion is large: make sql",
+            format!("{PROGRAM} is neither next to this program nor in PATH"),
+            "build it separately, because DataFusion is large: make sql",
         ));
     };
     let error = Command::new(&program).args(&args.words).exec();

@@ -53,7 +53,7 @@ pub(crate) fn main(args: &VerifyArgs) -> anyhow::Result<u8> {
     }
     let folder = &args.folder;
     failure::say(&format!(
-        "hint: remove the bad files; `feedline run … --data {folder} --generate-only` makes them again"
+        "hint: delete the bad files; `feedline run WORKLOAD --data {folder} --generate-only` generates them again"
     ));
     Ok(failure::MISSED)
 }

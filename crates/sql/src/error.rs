@@ -196,7 +196,7 @@ impl SqlError {
                 "put `feedline` beside `feedline-sql` or into PATH; `make sql` does so".to_owned(),
             ),
             Self::Companion { hint, .. } | Self::Cluster { hint, .. } => hint.clone(),
-            Self::Exists { .. } => Some("add --overwrite to replace it".to_owned()),
+            Self::Exists { .. } => Some("use --overwrite to replace it".to_owned()),
             Self::Trace(TraceError::Unknown { .. }) => {
                 Some(format!("readable traces: {}", readable(FORMATS)))
             }

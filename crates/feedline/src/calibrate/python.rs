@@ -67,7 +67,7 @@ impl Interpreter {
         let script = folder.join("measure.py");
         let complaints = folder.join("stderr");
         let prepared = std::fs::write(&script, SCRIPT).and_then(|()| File::create(&complaints));
-        let stderr = prepared.with_context(|| format!("{}: cannot be used", folder.display()))?;
+        let stderr = prepared.with_context(|| format!("cannot use {}", folder.display()))?;
         let programs = match named {
             Some(path) => vec![path.to_owned()],
             None => USUAL.map(PathBuf::from).to_vec(),
@@ -80,7 +80,7 @@ impl Interpreter {
                 .env("PYTHONDONTWRITEBYTECODE", "1")
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
-                .stderr(stderr.try_clone().context("cannot keep what Python says")?)
+                .stderr(stderr.try_clone().context("cannot capture the output of Python")?)
                 .spawn();
             if let Ok(mut child) = started {
                 let (requests, answers) = (child.stdin.take(), child.stdout.take());
@@ -90,7 +90,7 @@ impl Interpreter {
             }
         }
         let names: Vec<_> = programs.iter().map(|path| path.display().to_string()).collect();
-        Err(failure::hinted(format!("no Python can be started as {}", names.join(" or ")), NEEDED))
+        Err(failure::hinted(format!("cannot start Python as {}", names.join(" or ")), NEEDED))
     }
 
     /// What it has; an error if that is not enough for anything.
@@ -115,7 +115,7 @@ impl Interpreter {
             let said = std::fs::read_to_string(&self.complaints).unwrap_or_default();
             let last = said.trim().lines().last().unwrap_or("it said nothing").to_owned();
             return Err(failure::hinted(
-                format!("{} ended while it measured: {last}", self.program),
+                format!("{} ended during a measurement: {last}", self.program),
                 NEEDED,
             ));
         }

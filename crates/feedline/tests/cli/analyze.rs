@@ -96,7 +96,7 @@ fn shards_and_threads_give_the_same() {
         assert_eq!(succeeds(&bed, &["analyze", "trace", "--shard", &part, "-o", &out]), "");
     }
     assert_eq!(succeeds(&bed, &["merge", "part-2", "part-3", "part-1", "--json"]), whole);
-    let hint = "hint: name all parts of one trace, each once\n";
+    let hint = "hint: pass all parts of one trace, each once\n";
     let missing = format!("error: shard 2/3 is missing\n{hint}");
     refuses(&bed, &["merge", "part-1", "part-3"], &missing);
     let twice = format!("error: shard 1/3 is there twice\n{hint}");
@@ -105,7 +105,7 @@ fn shards_and_threads_give_the_same() {
     refuses(
         &bed,
         &["merge", "no"],
-        "error: no is no part of an analysis of this version\n\
+        "error: no is not a part of an analysis of this version\n\
          hint: parts are written by `feedline analyze TRACE --shard I/N -o FILE`\n",
     );
 }
@@ -150,9 +150,9 @@ fn every_output_works() {
     assert_eq!(bed.json("json/steps.json").as_array().unwrap().len(), 64);
     let again = ["analyze", "trace", "-q", "--export", "csv", "--export-dir", "csv"];
     let text = "error: csv is not empty\n\
-                hint: choose another folder, or add --overwrite to replace its tables\n";
+                hint: choose another folder, or use --overwrite to replace its tables\n";
     refuses(&bed, &again, text);
-    let text = "error: new/r.html exists\nhint: add --overwrite to replace it\n";
+    let text = "error: new/r.html exists\nhint: use --overwrite to replace it\n";
     refuses(&bed, &["analyze", "trace", "--html", "new/r.html"], text);
     let most = feedline(&bed, &["analyze", "trace", "-q", "--max-stall", "10"]);
     assert_eq!(most.code, Some(1));
@@ -206,16 +206,16 @@ fn bad_input_is_named() {
     refuses(&bed, &["analyze", "empty"], &format!("{nothing}{readable}"));
     let missing = "error: cannot read gone: No such file or directory (os error 2)\n";
     refuses(&bed, &["analyze", "gone"], missing);
-    let names = "hint: names are cause-share, straggler-share, checkpoint-share, small-read-bytes, \
+    let names = "hint: the names are cause-share, straggler-share, checkpoint-share, small-read-bytes, \
                  metadata-calls-share, reread-factor, random-share, slow-target-factor, imbalance, \
                  cold-factor\n";
     let text = format!("error: expected NAME=NUMBER for --threshold, found \"x=1\"\n{names}");
     refuses(&bed, &["analyze", "gone", "--threshold", "x=1"], &text);
     let text = "error: expected I/N for --shard, found \"4/3\"\n\
-                hint: a part and how many there are, counted from 1: --shard 3/16\n";
+                hint: use a part, counted from 1, and the number of parts: --shard 3/16\n";
     refuses(&bed, &["analyze", "gone", "--shard", "4/3", "-o", "x"], text);
-    let text = "error: feedline-sql is neither beside this program nor in PATH\n\
-                hint: it is built apart, since DataFusion is large: make sql\n";
+    let text = "error: feedline-sql is neither next to this program nor in PATH\n\
+                hint: build it separately, because DataFusion is large: make sql\n";
     bed.write("none", "");
     fs::hard_link(env!("CARGO_BIN_EXE_feedline"), bed.path("feedline-alone"))
         .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_feedline"), bed.path("feedline-alone")).map(drop))

@@ -50,8 +50,8 @@ fn an_unknown_key_in_the_file_has_its_line() {
         &["typo.yaml", "--strict", "--generate"],
         "warning: typo.yaml:2: unknown key `dataset.num_file_train`, did you mean \
          `dataset.num_files_train`?\n\
-         error: 1 warning about the workload, and --strict was given\n\
-         hint: mend the keys named above, or leave --strict out\n",
+         error: 1 warning about the workload, which --strict treats as errors\n\
+         hint: fix the keys named above, or omit --strict\n",
     );
 }
 
@@ -60,8 +60,8 @@ fn an_unknown_key_is_an_error_with_strict() {
     refused(
         &["--set", "reader.read_thread=3", "--strict", "--generate"],
         "warning: command line: unknown key `reader.read_thread`, did you mean `reader.read_threads`?\n\
-         error: 1 warning about the workload, and --strict was given\n\
-         hint: mend the keys named above, or leave --strict out\n",
+         error: 1 warning about the workload, which --strict treats as errors\n\
+         hint: fix the keys named above, or omit --strict\n",
     );
 }
 
@@ -337,7 +337,7 @@ fn an_override_without_a_value_is_refused() {
 fn an_unknown_metric_cannot_be_required() {
     refused(
         &["--require", "speed>=1"],
-        "error: --require speed>=1: no metric is called `speed`\n\
+        "error: --require speed>=1: unknown metric `speed`\n\
          hint: `feedline explain` lists all names\n",
     );
     refused(
@@ -352,7 +352,7 @@ fn an_unknown_metric_cannot_be_explained() {
     let ran = ran(&mut Bed::new().feedline(&["explain", "speed"]));
     assert_eq!(
         ran.stderr,
-        "error: no metric is called `speed`\nhint: `feedline explain` lists all names\n"
+        "error: unknown metric `speed`\nhint: `feedline explain` lists all names\n"
     );
     assert_eq!((ran.code, &*ran.stdout), (Some(2), ""));
 }
@@ -424,7 +424,7 @@ fn huge_numbers_are_refused_and_do_not_panic() {
 fn warming_the_cache_for_direct_reads_is_refused() {
     refused(
         &["--generate", "--cache", "warm", "--set", "reader.odirect=true"],
-        "error: --cache warm cannot go with `reader.odirect: true`: direct reads leave the page cache \
-         alone\nhint: use --cache keep, or --set reader.odirect=false\n",
+        "error: --cache warm cannot be combined with `reader.odirect: true`: direct reads bypass the page \
+         cache\nhint: use --cache keep, or --set reader.odirect=false\n",
     );
 }

@@ -69,7 +69,7 @@ fn figures_are_kept_with_what_they_were_measured_with() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.starts_with("CALIBRATED: "), "{}", ran.stdout);
     assert!(
-        ran.stderr.contains("left out: hdf5, h5py is missing (pip install h5py)\n"),
+        ran.stderr.contains("skipped: hdf5, h5py is missing (pip install h5py)\n"),
         "{}",
         ran.stderr
     );
@@ -181,10 +181,10 @@ fn a_python_that_is_no_use_is_named() {
                 them with --python PATH\n";
     let ran = ran(&mut bed.feedline(&["calibrate", "--python", "./nothing"]));
     assert_eq!(ran.code, Some(2));
-    assert_eq!(ran.stderr, format!("error: no Python can be started as ./nothing\n{hint}"));
+    assert_eq!(ran.stderr, format!("error: cannot start Python as ./nothing\n{hint}"));
     program(&bed, "#!/bin/sh\necho 'Traceback' >&2\necho 'it broke' >&2\n");
     let ran = calibrate(&bed, &[]);
-    assert_eq!(ran.stderr, format!("error: ./python ended while it measured: it broke\n{hint}"));
+    assert_eq!(ran.stderr, format!("error: ./python ended during a measurement: it broke\n{hint}"));
     let missing = "#!/bin/sh\nread -r line\necho '{\"version\": \"3.99\", \"executable\": \"x\", \
                    \"packages\": {}, \"missing\": {\"numpy\": \"No module named numpy\"}}'\n";
     program(&bed, missing);

@@ -24,7 +24,7 @@ fn a_byte_that_is_not_the_one_that_was_saved_is_found() {
         let path = format!("saved/{SECOND}/{file}");
         flip(&bed, &path);
         let error = format!(
-            "error: {path}: tensor {tensor} is not what was saved, from somewhere behind its byte {at}\n\
+            "error: {path}: tensor {tensor} differs from what was saved, somewhere after byte {at}\n\
              {ANEW}"
         );
         refuses(&bed, "2", &[LOAD_ONLY], &error);

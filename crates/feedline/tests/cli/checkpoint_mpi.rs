@@ -55,7 +55,7 @@ fn q22_a_rank_loads_what_another_host_saved() {
         assert_eq!(ran.code, Some(2), "{ran:?}");
         let errors = own_lines(&ran, "error: ");
         assert_eq!(errors.len(), 1, "{ran:?}");
-        let begin = format!("error: {who}: {path}: tensor 2 is not what was saved");
+        let begin = format!("error: {who}: {path}: tensor 2 differs from what was saved");
         assert!(errors[0].starts_with(&begin), "{ran:?}");
     }
 }

@@ -271,7 +271,7 @@ fn other_containers_are_loaded_by_those_who_saved_them() {
             "2",
             &[LOAD_ONLY],
             &format!(
-                "error: saved/{FIRST} was saved by 4 ranks as {container}, and cannot be loaded by 2\n\
+                "error: saved/{FIRST} was saved by 4 ranks as {container} and cannot be loaded by 2 ranks\n\
                  hint: load it with 4 ranks, or save with --set checkpoint.container=dcp, which any \
                  number of ranks can load\n"
             ),

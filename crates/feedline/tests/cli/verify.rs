@@ -26,8 +26,7 @@ fn check_bad(bed: &Bed, expected: &str) {
     lines[..bad].sort();
     assert_eq!(lines.join("\n") + "\n", expected);
     assert_eq!(ran.code, Some(1));
-    let hint =
-        "hint: remove the bad files; `feedline run … --data data --generate-only` makes them again";
+    let hint = "hint: delete the bad files; `feedline run WORKLOAD --data data --generate-only` generates them again";
     assert_eq!(ran.stderr.lines().last(), Some(hint));
 }
 

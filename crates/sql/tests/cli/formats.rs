@@ -88,7 +88,7 @@ fn files_are_replaced_on_request_only_and_appear_when_complete() {
     let bed = Bed::new();
     bed.write("out.csv", "mine");
     let ran = bed.run(&["trace", "select 1 as one", "--format", "csv", "--out", "out.csv"]);
-    assert_eq!(ran.stderr, "error: out.csv exists\nhint: add --overwrite to replace it\n");
+    assert_eq!(ran.stderr, "error: out.csv exists\nhint: use --overwrite to replace it\n");
     assert_eq!((ran.stdout.as_str(), ran.code), ("", Some(2)));
     // A query that breaks in the middle leaves what was there, and nothing beside it.
     let broken = "select 1 / (size - 512) from events";
