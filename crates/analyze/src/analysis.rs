@@ -96,14 +96,14 @@ impl Coverage {
     /// What it means for the reader.
     pub fn sentence(self) -> &'static str {
         match self {
-            Self::Full => "steps, loader workers and storage calls are all in the trace",
+            Self::Full => "the trace has steps, loader workers and storage calls",
             Self::NoWorkers => {
-                "the trace has steps but no loader workers: stalls are measured, not explained"
+                "the trace has steps but no loader workers: stalls are measured but not explained"
             }
             Self::NoStorage => {
-                "the trace has no storage calls: storage cannot be told from decoding"
+                "the trace has no storage calls: storage cannot be separated from decoding"
             }
-            Self::CallsOnly => "the trace has no steps: nothing can be said about stalls",
+            Self::CallsOnly => "the trace has no steps: stalls cannot be measured",
         }
     }
 }

@@ -108,7 +108,7 @@ pub fn diff(first: &Analysis, second: &Analysis, allowed: f64) -> Diff {
     };
     let (ours, theirs) = (training(first), training(second));
     if ours.is_empty() || theirs.is_empty() {
-        diff.text = "no step in one of them: only calls can be compared".to_owned();
+        diff.text = "one of the runs has no steps: only calls can be compared".to_owned();
         return diff;
     }
     diff.shifts = shifts(&ours, &theirs);
@@ -203,7 +203,7 @@ fn figures(first: &Analysis, second: &Analysis) -> Vec<Figure> {
     add("accelerator utilization", "percent", &|it| it.verdict.au_percent);
     add("samples", "per-second", &|it| it.verdict.samples_per_second);
     add("bytes read", "bytes", &|it| Some(it.data.bytes_read as f64));
-    add("calls on files", "count", &|it| Some(it.data.calls as f64));
+    add("file calls", "count", &|it| Some(it.data.calls as f64));
     add("errors", "count", &|it| Some(it.data.errors as f64));
     add("checkpoint stalls", "ns", &|it| Some(it.checkpoints.stall_ns as f64));
     rows
@@ -243,7 +243,7 @@ fn warnings(first: &Analysis, second: &Analysis) -> Vec<String> {
     let mut warnings = Vec::new();
     let (ours, theirs) = (first.allocation.ranks, second.allocation.ranks);
     if ours != theirs {
-        warnings.push(format!("{ours} ranks beside {theirs}"));
+        warnings.push(format!("{ours} ranks compared with {theirs}"));
     }
     let (ours, theirs) = (read_models(first), read_models(second));
     if !ours.is_empty() && !theirs.is_empty() && ours != theirs {
@@ -258,7 +258,7 @@ fn warnings(first: &Analysis, second: &Analysis) -> Vec<String> {
         warnings.extend(limits.map(|problem| format!("the {which}: {}", problem.text)));
     }
     if first.health.coverage != second.health.coverage {
-        warnings.push("they have not seen the same layers".to_owned());
+        warnings.push("the traces do not cover the same layers".to_owned());
     }
     warnings
 }

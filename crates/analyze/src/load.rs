@@ -109,26 +109,26 @@ pub enum AnalyzeError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// Nothing was named that holds events.
-    #[error("no event in {}", .path.display())]
+    #[error("no events in {}", .path.display())]
     Empty {
         /// What was named.
         path: PathBuf,
     },
     /// A folder in which no trace is.
-    #[error("no trace in {}: no trace folder, no .pfw, no JSON with events", .path.display())]
+    #[error("no trace in {}: expected a trace folder, .pfw files or JSON with events", .path.display())]
     NoTrace {
         /// Which.
         path: PathBuf,
     },
     /// A pattern to which no file belongs.
-    #[error("no file is named like {}", .pattern.display())]
+    #[error("no file matches {}", .pattern.display())]
     NoMatch {
         /// The pattern.
         pattern: PathBuf,
     },
     /// Traces of different formats in one call.
     #[error(
-        "{} is a {first_format} trace and {} a {second_format} trace: they cannot be read together",
+        "cannot read {} ({first_format}) and {} ({second_format}) together",
         .first.display(),
         .second.display()
     )]
@@ -144,7 +144,7 @@ pub enum AnalyzeError {
     },
     /// Files whose times have nothing to do with each other.
     #[error(
-        "{} says when its time begins and {} does not: they cannot be put on one axis",
+        "{} has a start time and {} does not: they cannot share a time axis",
         .known.display(),
         .unknown.display()
     )]
@@ -163,7 +163,7 @@ pub enum AnalyzeError {
         what: &'static str,
     },
     /// A file for rows that do not fit into memory.
-    #[error("cannot keep rows in {}", .path.display())]
+    #[error("cannot store rows in {}", .path.display())]
     Spill {
         /// The file.
         path: PathBuf,

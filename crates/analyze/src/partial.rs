@@ -143,10 +143,10 @@ pub enum MergeError {
         second: Vec<String>,
     },
     /// One part is there twice.
-    #[error("shard {}/{} is there twice", .0.index, .0.of)]
+    #[error("shard {}/{} is given twice", .0.index, .0.of)]
     Twice(Shard),
     /// They were cut in different ways.
-    #[error("shards of {first} and of {second} parts do not go together")]
+    #[error("cannot merge shards of {first} parts with shards of {second} parts")]
     Cuts {
         /// Parts of one.
         first: u32,

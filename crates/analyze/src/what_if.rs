@@ -48,7 +48,8 @@ pub(crate) fn what_if(units: &[RankSteps]) -> WhatIf {
         ..WhatIf::default()
     };
     if shape.unknown * 10 > shape.steps {
-        answer.refused = Some("the trace does not say who brought most batches".to_owned());
+        answer.refused =
+            Some("the trace does not show which worker produced most batches".to_owned());
         return answer;
     }
     let model = Model { runs, shape, storage: storage(units) };
@@ -73,7 +74,7 @@ fn refusal(observed_ns: u64, modelled_ns: u64) -> Option<String> {
     (off_ns.saturating_mul(TOLERANCE) > observed_ns).then(|| {
         let percent = 100.0 * off_ns as f64 / observed_ns.max(1) as f64;
         let way = if modelled_ns < observed_ns { "short" } else { "long" };
-        format!("the model of the loader makes the observed steps {percent:.0} % too {way}")
+        format!("the loader model predicts the observed steps {percent:.0} % too {way}")
     })
 }
 
@@ -145,7 +146,7 @@ impl Model {
             cases.push(self.case(&self.workers_text(count), self.with_workers(count)));
         }
         if let Some(enough) = self.enough() {
-            let text = format!("{}, the fewest that feed", self.workers_text(enough));
+            let text = format!("{}, the fewest without stalls", self.workers_text(enough));
             cases.push(self.case(&text, self.with_workers(enough)));
         }
         let scaled = |scale| Change { scale, ..Change::default() };
@@ -172,7 +173,7 @@ impl Model {
     fn workers_text(&self, count: u32) -> String {
         let storage = match self.storage {
             Storage::Shared => " on the same saturated storage",
-            Storage::Untold => ", if the storage gives more",
+            Storage::Untold => ", if storage can deliver more",
             Storage::Free => "",
         };
         format!("workers {count}{storage}")
@@ -433,7 +434,7 @@ mod tests {
         }
         let answer = what_if(&sketch.run());
         assert!(answer.cases.is_empty());
-        let text = "the model of the loader makes the observed steps 72 % too short";
+        let text = "the loader model predicts the observed steps 72 % too short";
         assert_eq!(answer.refused.as_deref(), Some(text));
         let nothing = what_if(&[]);
         assert_eq!(nothing.refused.as_deref(), Some("the trace has no training steps"));
@@ -444,7 +445,7 @@ mod tests {
         let mut sketch = Sketch::new(0);
         sketch.step(0, (1, 1), (0, 10), 20);
         let answer = what_if(&sketch.run());
-        let text = "the trace does not say who brought most batches";
+        let text = "the trace does not show which worker produced most batches";
         assert_eq!(answer.refused.as_deref(), Some(text));
     }
 

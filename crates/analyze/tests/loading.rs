@@ -255,7 +255,7 @@ fn machines_that_begin_late_have_wrong_clocks() {
     let trace = open(folder.path(), &options(2, 1 << 20));
     assert_eq!(trace.problems.len(), 1);
     assert_eq!((trace.problems[0].code.as_str(), trace.problems[0].count), ("clock-skew", 1));
-    assert_eq!(trace.problems[0].places, ["c begins 31 s after the first"]);
+    assert_eq!(trace.problems[0].places, ["c starts 31 s after the first"]);
     // The same number on three machines is three processes.
     assert_eq!((trace.tables.processes.len(), trace.lanes.len()), (3, 3));
 }
@@ -558,8 +558,8 @@ fn what_cannot_be_read_is_named() {
         ("t.txt", "(starts with \"hello\")"),
         ("missing", "cannot read"),
         ("empty", "no trace in"),
-        ("bad.tar", "is no whole archive"),
-        ("none.tar", "holds no trace that is known"),
+        ("bad.tar", "not a complete archive"),
+        ("none.tar", "the archive has no trace in a known format"),
     ] {
         let error = error(&[name]).to_string();
         assert!(error.contains(text) && error.contains(at(name).to_str().unwrap()), "{error}");

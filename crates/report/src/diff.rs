@@ -15,7 +15,7 @@ pub fn diff_screen(diff: &Diff, style: Style) -> String {
     let mut text = format!("{}\n", style.paint(ink, &diff.text));
     if let Some([least, most]) = diff.step_change_interval {
         let line = format!(
-            "step time {} to {} (95 % of draws); allowed is {}",
+            "step time {} to {} (95 % interval); allowed {}",
             signed(least * 100.0),
             signed(most * 100.0),
             signed(diff.allowed * 100.0)
@@ -90,7 +90,7 @@ fn functions(functions: &[FunctionChange]) -> String {
     }
     let mut text = format!(
         "\n{:<28}{:>22}{:>22}\n",
-        "calls that changed most", "calls A, mean us", "calls B, mean us"
+        "largest changes in calls", "calls A, mean us", "calls B, mean us"
     );
     for row in functions.iter().take(ROWS) {
         let cell =
@@ -128,15 +128,15 @@ mod tests {
                 p99_ns: [1, 2],
                 total_ns: [1, 2],
             }],
-            warnings: vec!["1 ranks beside 2".into()],
+            warnings: vec!["1 ranks compared with 2".into()],
         };
         let text = diff_screen(&diff, Style { width: 80, color: false });
         let expected = "\
 10.0 % slower: 11.0 ms per step, before 10.0 ms (read +1.0 ms per step)
-  step time +8.0 % to +12.0 % (95 % of draws); allowed is +5.0 %
+  step time +8.0 % to +12.0 % (95 % interval); allowed +5.0 %
   A  a
   B  b
-  warning: 1 ranks beside 2
+  warning: 1 ranks compared with 2
 
 ms per step                A           B      change
 read                   1.000       2.000      +1.000
@@ -144,7 +144,7 @@ read                   1.000       2.000      +1.000
                                      A             B
 stalled                         10.0 %        18.2 %
 
-calls that changed most           calls A, mean us      calls B, mean us
+largest changes in calls          calls A, mean us      calls B, mean us
 POSIX/read                              1,000, 1.5            2,000, 2.5
 ";
         assert_eq!(text, expected);

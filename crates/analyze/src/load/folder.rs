@@ -386,7 +386,7 @@ pub(crate) fn rows(
     let making = Making::new(columns, known, windows, is_wanted);
     // A survey speaks of all that is there.
     let making =
-        making.ok_or_else(|| groups.wrong(index, "an event that its survey does not have"))?;
+        making.ok_or_else(|| groups.wrong(index, "an event that is missing in its survey"))?;
     let mut rows = making.rows();
     settle_ties(&mut rows, layers);
     Ok(rows)

@@ -152,7 +152,7 @@ impl Search<'_> {
             io::ErrorKind::InvalidData
             | io::ErrorKind::InvalidInput
             | io::ErrorKind::UnexpectedEof => {
-                AnalyzeError::Archive { path: path.to_owned(), what: "is no whole archive" }
+                AnalyzeError::Archive { path: path.to_owned(), what: "not a complete archive" }
             }
             _ => TraceError::Read { path: path.to_owned(), source: error }.into(),
         };
@@ -218,7 +218,10 @@ impl Search<'_> {
 }
 
 fn no_trace(archive: &Path) -> AnalyzeError {
-    AnalyzeError::Archive { path: archive.to_owned(), what: "holds no trace that is known" }
+    AnalyzeError::Archive {
+        path: archive.to_owned(),
+        what: "the archive has no trace in a known format",
+    }
 }
 
 /// What a file among others is, which need not be a trace although it has the suffix of one.

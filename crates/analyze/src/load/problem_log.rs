@@ -71,42 +71,42 @@ impl ProblemLog {
             "bad-lines",
             Weight::Limits,
             counted(&is_other),
-            "lines that are no records were left out",
+            "lines that are not records were skipped",
             places(&is_other),
         );
         self.add(
             "bad-durations",
             Weight::Limits,
             counted(&backward),
-            "events that end before they begin were left out",
+            "events that end before they begin were skipped",
             places(&backward),
         );
         self.add(
             "unknown-records",
             Weight::Notes,
             counted(&unknown) + intake.left_out,
-            "records of kinds that are not known were left out",
+            "records of unknown kinds were skipped",
             places(&unknown),
         );
         self.add(
             "truncated-file",
             Weight::Limits,
             intake.damaged_files,
-            "files are cut off or damaged; what stands before that was read",
+            "files are truncated or damaged; everything before the damage was read",
             intake.first_damaged.iter().map(|path| path.display().to_string()),
         );
         self.add(
             "unnamed-files",
             Weight::Notes,
             intake.unnamed_files,
-            "events are about files of which only a hash is known",
+            "events name files of which only a hash is known",
             [],
         );
         self.add(
             "unpaired",
             Weight::Limits,
             intake.unpaired,
-            "beginnings have no end, or ends no beginning",
+            "begin events have no end, or end events no begin",
             [],
         );
     }
@@ -117,28 +117,28 @@ impl ProblemLog {
             "still-recording",
             Weight::Limits,
             recovered.running + recovered.writing,
-            "processes still record into the trace; what they keep is not in it yet",
+            "processes are still recording; their latest events are not in the trace yet",
             [],
         );
         self.add(
             "other-machines",
             Weight::Limits,
             recovered.elsewhere,
-            "processes of other machines left recordings that must be picked up there",
+            "recordings of processes on other machines must be recovered there",
             [],
         );
         self.add(
             "picked-up",
             Weight::Notes,
             recovered.events,
-            "events were picked up from recordings that nobody had taken into the trace",
+            "events were recovered from recordings that had not been added to the trace",
             [],
         );
         self.add(
             "bad-recordings",
             Weight::Limits,
             recovered.problems.len() as u64,
-            "recordings cannot be read",
+            "recordings could not be read",
             recovered.problems.iter().cloned(),
         );
     }
@@ -156,11 +156,11 @@ impl ProblemLog {
             ("dropped-events", Weight::Limits, "events were lost while they were recorded", |p| {
                 p.dropped
             }),
-            ("untraced-processes", Weight::Limits, "processes ran and were not traced", |p| {
+            ("untraced-processes", Weight::Limits, "processes were not traced", |p| {
                 u64::from(!p.is_traced)
             }),
-            ("sampled", Weight::Limits, "calls were left out by sampling", |p| p.skipped),
-            ("filtered", Weight::Notes, "calls were left out by filters", |p| p.filtered),
+            ("sampled", Weight::Limits, "calls were skipped by sampling", |p| p.skipped),
+            ("filtered", Weight::Notes, "calls were skipped by filters", |p| p.filtered),
         ];
         for (code, weight, text, of) in all {
             let with = tables.processes.iter().filter(|process| of(process) > 0);
@@ -176,7 +176,7 @@ impl ProblemLog {
             "no-end",
             Weight::Limits,
             rows.len() as u64,
-            "processes have no record of their end: they were killed, or their files are not whole",
+            "processes have no end record: they were killed, or their files are incomplete",
             with.map(title),
         );
     }
@@ -187,7 +187,7 @@ impl ProblemLog {
                 "mixed-time-units",
                 Weight::Notes,
                 units_ns.len() as u64,
-                "files count time in different units",
+                "files use different time units",
                 units_ns.iter().map(|unit| format!("{unit} ns")),
             );
         }
@@ -199,7 +199,7 @@ impl ProblemLog {
             "unknown-clocks",
             Weight::Limits,
             files.len() as u64,
-            "files do not say when their time begins; they are taken to share one clock",
+            "files have no start time; they are assumed to share one clock",
             files,
         );
     }
@@ -210,7 +210,7 @@ impl ProblemLog {
             "bad-times",
             Weight::Limits,
             events,
-            "events at times that cannot be, or longer than a year, were left out",
+            "events with impossible times, or longer than a year, were skipped",
             [],
         );
     }
@@ -221,21 +221,21 @@ impl ProblemLog {
             "zero-times",
             Weight::Limits,
             zero_times,
-            "events have the time 0; they were left out",
+            "events have the timestamp 0; they were skipped",
             [],
         );
         self.add(
             "bad-durations",
             Weight::Limits,
             too_long,
-            "events that take longer than a year were left out",
+            "events longer than a year were skipped",
             [],
         );
         self.add(
             "summaries",
             Weight::Limits,
             numbering.summaries[1],
-            "calls are known by summaries only: single calls, and their order, are not in the trace",
+            "calls are summarized: individual calls and their order are not in the trace",
             [],
         );
     }
@@ -254,7 +254,7 @@ impl ProblemLog {
         let late = hosts.iter().filter(|(_, span)| span.start_ns.abs_diff(first) > SKEW_NS);
         let says = |(host, span): (&&str, &TimeSpan)| {
             format!(
-                "{host} begins {} s after the first",
+                "{host} starts {} s after the first",
                 span.start_ns.abs_diff(first) / 1_000_000_000
             )
         };
@@ -262,7 +262,7 @@ impl ProblemLog {
             "clock-skew",
             Weight::Limits,
             late.clone().count() as u64,
-            "machines begin more than 30 s after the first one: their clocks may be wrong",
+            "machines start more than 30 s after the first one: their clocks may be wrong",
             late.map(says),
         );
     }

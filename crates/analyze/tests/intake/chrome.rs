@@ -266,7 +266,7 @@ fn clocks_that_have_nothing_in_common_are_refused() {
         assert!(matches!(error, AnalyzeError::Clocks { .. }), "{error}");
         let known = folder.path().join(names.iter().find(|name| **name != "boot.json").unwrap());
         let text = format!(
-            "{} says when its time begins and {} does not: they cannot be put on one axis",
+            "{} has a start time and {} does not: they cannot share a time axis",
             known.display(),
             folder.path().join("boot.json").display()
         );

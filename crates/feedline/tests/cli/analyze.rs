@@ -99,7 +99,7 @@ fn shards_and_threads_give_the_same() {
     let hint = "hint: pass all parts of one trace, each once\n";
     let missing = format!("error: shard 2/3 is missing\n{hint}");
     refuses(&bed, &["merge", "part-1", "part-3"], &missing);
-    let twice = format!("error: shard 1/3 is there twice\n{hint}");
+    let twice = format!("error: shard 1/3 is given twice\n{hint}");
     refuses(&bed, &["merge", "part-1", "part-1"], &twice);
     bed.write("no", "{}");
     refuses(
@@ -202,7 +202,8 @@ fn bad_input_is_named() {
     let unknown =
         format!("error: unrecognized trace format: text.txt (starts with \"hello\")\n{readable}");
     refuses(&bed, &["analyze", "text.txt"], &unknown);
-    let nothing = "error: no trace in empty: no trace folder, no .pfw, no JSON with events\n";
+    let nothing =
+        "error: no trace in empty: expected a trace folder, .pfw files or JSON with events\n";
     refuses(&bed, &["analyze", "empty"], &format!("{nothing}{readable}"));
     let missing = "error: cannot read gone: No such file or directory (os error 2)\n";
     refuses(&bed, &["analyze", "gone"], missing);

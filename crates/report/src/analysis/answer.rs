@@ -56,7 +56,7 @@ pub(super) fn stall(analysis: &Analysis, most: usize, style: Style) -> Vec<Strin
     }
     let times: Vec<String> = rows.iter().map(|(_, time, _)| ns(*time)).collect();
     let time_columns = times.iter().map(|time| time.chars().count()).max().unwrap_or(0);
-    let text = format!("{} of all ranks together, by what they waited for", ns(stall_ns));
+    let text = format!("{} over all ranks, by cause", ns(stall_ns));
     let mut lines = labeled("stalled", &text, style.columns());
     for ((name, _, part), time) in rows.into_iter().zip(times) {
         let text = format!("  {name:<13} {:>7}  {time:>time_columns$}", share(part));
@@ -117,7 +117,7 @@ pub(super) fn findings(analysis: &Analysis, explained: usize, columns: usize) ->
     lines
 }
 
-/// What the model of the loader predicts, or why it does not.
+/// The predictions of the loader model, or why there are none.
 pub(super) fn what_if(what_if: &WhatIf, most: usize, columns: usize) -> Vec<String> {
     if let Some(why) = &what_if.refused {
         return line("what if", &format!("no predictions: {}", plain(why)), columns);
@@ -126,7 +126,7 @@ pub(super) fn what_if(what_if: &WhatIf, most: usize, columns: usize) -> Vec<Stri
         return Vec::new();
     }
     let text = format!(
-        "{} per step observed, {} modeled, with {} and {} under way per rank",
+        "{} per step observed, {} modeled, with {} and {} in flight per rank",
         ns(what_if.observed_step_ns),
         ns(what_if.modelled_step_ns),
         units::counted(u64::from(what_if.workers), "worker"),

@@ -17,7 +17,7 @@ const MOST_PLACES: usize = 2;
 pub(super) fn traced(analysis: &Analysis, columns: usize) -> Vec<String> {
     let (who, data) = (&analysis.allocation, &analysis.data);
     let text = format!(
-        "{}, {}; processes: {}; threads: {} compute, {} do I/O; {} in {}",
+        "{}, {}; processes: {}; threads: {} computing, {} doing I/O; {} in {}",
         units::counted(who.hosts.len() as u64, "host"),
         units::counted(who.ranks, "rank"),
         roles(&who.processes),
@@ -76,7 +76,7 @@ pub(super) fn layers(all: &[LayerTime], most: usize, columns: usize) -> Vec<Stri
             ]
         })
         .collect();
-    let heading = ["layers", "a rank", "exposed", "least", "most", "self", "events", "bytes"];
+    let heading = ["layers", "per rank", "exposed", "least", "most", "self", "events", "bytes"];
     grid(&heading, &rows, columns)
 }
 
@@ -95,7 +95,7 @@ pub(super) fn overlaps(all: &[Overlap], columns: usize) -> Vec<String> {
             ]
         })
         .collect();
-    let heading = ["overlap", "a rank", "overlapped", "exposed", "compute", "compute alone"];
+    let heading = ["overlap", "per rank", "overlapped", "exposed", "compute", "compute alone"];
     grid(&heading, &rows, columns)
 }
 
@@ -148,7 +148,8 @@ fn function(function: &Function) -> Vec<String> {
 pub(super) fn access(access: &AccessPatterns, columns: usize) -> Vec<String> {
     let pattern = |noun: &str, counts: [u64; 5]| {
         let all: u64 = counts.iter().sum();
-        let words = ["consecutive", "forward", "backward", "first of a file", "not known where"];
+        let words =
+            ["consecutive", "forward", "backward", "first in a file", "at an unknown offset"];
         let some = words.iter().zip(counts).filter(|(_, count)| *count > 0);
         let parts: Vec<String> =
             some.map(|(word, count)| format!("{} {word}", part(count, all))).collect();
@@ -251,9 +252,9 @@ pub(super) fn checkpoints(all: &Checkpoints, columns: usize) -> Vec<String> {
         .collect();
     let interval = all
         .interval_ns
-        .map_or_else(String::new, |interval| format!("; a save every {}", ns(interval)));
+        .map_or_else(String::new, |interval| format!("; one save every {}", ns(interval)));
     let text = format!(
-        "{}, {} in all, {} at most (rank {}); ranks stood still for {}, {} of their time{interval}",
+        "{}, {} in total, slowest {} (rank {}); ranks waited for {}, {} of their time{interval}",
         counts.join(", "),
         units::bytes(bytes as f64),
         ns(longest.duration_ns),
@@ -266,10 +267,10 @@ pub(super) fn checkpoints(all: &Checkpoints, columns: usize) -> Vec<String> {
 
 /// What may be said, and what is wrong with the trace.
 pub(super) fn health(health: &Health, most: usize, columns: usize) -> Vec<String> {
-    let nothing = if health.problems.is_empty() { "; nothing wrong was found" } else { "" };
+    let nothing = if health.problems.is_empty() { "; no problems found" } else { "" };
     let mut lines = labeled("health", &format!("{}{nothing}", health.coverage.sentence()), columns);
     for problem in health.problems.iter().take(most) {
-        let limit = if problem.limits_claims { "; numbers above may be wrong" } else { "" };
+        let limit = if problem.limits_claims { "; the numbers above may be wrong" } else { "" };
         let mut places: Vec<String> =
             problem.places.iter().take(MOST_PLACES).map(|place| plain(place)).collect();
         let rest = problem.places.len().saturating_sub(MOST_PLACES);

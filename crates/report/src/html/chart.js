@@ -44,7 +44,7 @@ class View {
   }
 }
 
-const CHART_KEYS = "Arrow keys move, plus and minus zoom, 0 shows all, Shift with arrow keys reads values, Enter opens.";
+const CHART_KEYS = "Arrow keys move, plus and minus zoom, 0 resets, Shift with arrow keys reads values, Enter opens.";
 const DRAG_PX = 4;
 
 // Subclasses have: draw(context), describe(x, y) -> rows for the tooltip or null, caption(), and may have

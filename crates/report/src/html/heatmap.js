@@ -124,7 +124,7 @@ class HeatMap extends Chart {
       `${formatNs(column * this.heat.bucket_ns)}, for ${formatNs(this.heat.bucket_ns)}`,
     ];
     if (row < 0) return facts("All ranks", [time, [name, format(this.layer.by_column[column])]]);
-    return facts(this.rowLabel(row), [time, [name, format(this.value(row, column))], ["all its time", format(this.layer.by_row[row])]]);
+    return facts(this.rowLabel(row), [time, [name, format(this.value(row, column))], ["total", format(this.layer.by_row[row])]]);
   }
 }
 
@@ -132,18 +132,18 @@ function heatMapSection(data, timeView) {
   const chart = new HeatMap(data.heat_map, timeView);
   const least = el("span", { class: "muted" }, "0");
   const most = el("span", { class: "muted" });
-  const legend = el("div", { class: "scale", "aria-label": "Scale of colors" }, least, el("span", { class: "ramp", "aria-hidden": "true" }), most);
+  const legend = el("div", { class: "scale", "aria-label": "Color scale" }, least, el("span", { class: "ramp", "aria-hidden": "true" }), most);
   const choose = (key) => {
     chart.choose(key);
     most.textContent = `${chart.metric[3](chart.layer.most)} a bucket`;
   };
   const choices = HEAT_METRICS.filter(([key]) => data.heat_map[key]);
   choose(choices[0][0]);
-  const joined = data.heat_map.ranks_joined > 1 ? ` ${data.heat_map.ranks_joined} neighboring ranks are one row.` : "";
+  const joined = data.heat_map.ranks_joined > 1 ? ` ${data.heat_map.ranks_joined} neighboring ranks share a row.` : "";
   return section(
     "heat-map",
     "Ranks over time",
-    `A row for each rank, from left to right through the run. Bars at the edges are sums.${joined}`,
+    `One row per rank; time runs from left to right. Bars at the edges are sums.${joined}`,
     el("div", { class: "toolbar" }, segments("What is shown", choices, choices[0][0], choose), legend, chart.controls()),
     chart.root,
   );

@@ -16,7 +16,7 @@ function verdictSection(data) {
   );
   const limits = health.problems.rows.filter((problem) => problem.limits_claims).length;
   const caution = limits > 0
-    ? el("p", { class: "caution" }, "⚠ ", el("a", { href: "#health" }, `${counted(limits, "problem")} of the trace may make numbers here wrong`))
+    ? el("p", { class: "caution" }, "⚠ ", el("a", { href: "#health" }, `${counted(limits, "problem")} in the trace may make these numbers wrong`))
     : null;
   if (!verdict) {
     return el(
@@ -90,7 +90,7 @@ function stallSection(data) {
     text: formatNs(ns),
     note: formatShare(share),
   }));
-  return section("stall", "What ranks waited for", `${formatNs(data.verdict.stall_ns)} stalled, all ranks together. The parts add up exactly. Plain bars are work, hatched ones are waiting for someone to begin or hand over.`, barList(rows));
+  return section("stall", "Why ranks stalled", `${formatNs(data.verdict.stall_ns)} stalled over all ranks. The parts add up exactly. Plain bars are work; hatched bars are waiting for work to begin or to be handed over.`, barList(rows));
 }
 
 function findingsSection({ findings, verdict }) {
@@ -100,7 +100,7 @@ function findingsSection({ findings, verdict }) {
     "Findings",
     "What costs time, the most expensive first, and what to do about it.",
     el("ol", { class: "findings" }, findings.rows.map((finding, place) => findingItem(finding, place, verdict))),
-    left > 0 ? el("p", { class: "note" }, `${formatCount(left)} smaller findings are not in the page.`) : null,
+    left > 0 ? el("p", { class: "note" }, `${formatCount(left)} smaller findings are not shown.`) : null,
   );
 }
 
@@ -135,10 +135,10 @@ function findingItem(finding, place, verdict) {
 }
 
 function whatIfSection({ what_if: what }) {
-  const intro = el("span", null, term("what_if", "The loader's queue, replayed"), what.refused ? "." : ` with other numbers. Observed: ${what.workers} workers a rank, ${what.outstanding} batches under way, ${formatNs(what.observed_step_ns)} a step; the model makes ${formatNs(what.modelled_step_ns)} of it.`);
+  const intro = el("span", null, term("what_if", "The loader's queue, replayed"), what.refused ? "." : ` with other numbers. Observed: ${what.workers} workers per rank, ${what.outstanding} batches in flight, ${formatNs(what.observed_step_ns)} a step; the model makes ${formatNs(what.modelled_step_ns)} of it.`);
   if (what.refused) return section("what-if", "What if", intro, el("p", { class: "caution" }, `No predictions: ${what.refused}.`));
   const most = Math.max(what.observed_step_ns, ...what.cases.map((one) => one.interval_ns[1]));
-  const rows = [{ change: "as it was", step_ns: what.observed_step_ns, interval_ns: null, stall_share: null }, ...what.cases];
+  const rows = [{ change: "as observed", step_ns: what.observed_step_ns, interval_ns: null, stall_share: null }, ...what.cases];
   const cell = (one) => {
     const at = (ns) => `${((100 * ns) / most).toFixed(2)}%`;
     return el(
@@ -181,8 +181,8 @@ function overlapSection({ overlaps, allocation, data, trace }) {
     ["Ranks", formatCount(allocation.ranks)],
     ["Processes", roles(allocation.processes)],
     ["Threads", roles(allocation.threads)],
-    ["Threads that compute", formatCount(allocation.compute_threads)],
-    ["Threads that do I/O", formatCount(allocation.io_threads)],
+    ["Compute threads", formatCount(allocation.compute_threads)],
+    ["I/O threads", formatCount(allocation.io_threads)],
     [term("events"), formatCount(trace.events)],
     ["Files", `${formatCount(data.files)}, ${formatCount(data.files_read)} read, ${formatCount(data.files_written)} written`],
     [term("bytes_read"), `${formatBytes(data.bytes_read)}, of ${formatBytes(data.extent_read)}`],
@@ -210,7 +210,7 @@ function overlapSection({ overlaps, allocation, data, trace }) {
   return section(
     "overlap",
     overlaps.length > 0 ? "Overlap with computation" : "What was traced",
-    overlaps.length > 0 ? "Means over ranks, exact unions: exposed time is what computation does not hide." : null,
+    overlaps.length > 0 ? "Means over ranks; overlapping intervals count once. Exposed time is not hidden by computation." : null,
     el("div", { class: "two" }, bars.length > 0 ? el("div", null, bars) : null, el("dl", { class: "who" }, who.map(([name, value]) => [el("dt", null, name), el("dd", null, value)]))),
   );
 }
@@ -245,25 +245,25 @@ const timeRange = (power) => `from ${power === 0 ? "0 ns" : formatNs(2 ** power)
 
 function distributionsSection({ data, access }) {
   const charts = [
-    histogram("Sizes of reads", data.read_sizes, sizeRange),
-    histogram("Durations of reads", data.read_latencies, timeRange),
-    histogram("Sizes of writes", data.write_sizes, sizeRange),
-    accessList("Where reads began", "reads", access),
-    accessList("Where writes began", "writes", access),
+    histogram("Read sizes", data.read_sizes, sizeRange),
+    histogram("Read durations", data.read_latencies, timeRange),
+    histogram("Write sizes", data.write_sizes, sizeRange),
+    accessList("Read offsets", "reads", access),
+    accessList("Write offsets", "writes", access),
   ].filter(Boolean);
   const grid = sizeByLatency(data.read_size_by_latency);
   if (charts.length === 0 && !grid) return null;
-  const maps = access.maps > 0 ? el("p", { class: "note" }, `${counted(access.maps, "call")} of mmap mapped ${formatBytes(access.bytes_mapped)} of files; reads through them are not seen.`) : null;
-  return section("distributions", "Sizes, durations and places of calls", "Powers of two; a row holds what is below the next one.", el("div", { class: "histograms" }, charts), grid, maps);
+  const maps = access.maps > 0 ? el("p", { class: "note" }, `${counted(access.maps, "call")} to mmap mapped ${formatBytes(access.bytes_mapped)} of files; reads through mappings are not traced.`) : null;
+  return section("distributions", "Sizes, durations and offsets of calls", "Powers of two: each row counts values below the next one.", el("div", { class: "histograms" }, charts), grid, maps);
 }
 
 function accessList(title, kind, access) {
   const names = [
-    ["consecutive", "where the last one ended"],
+    ["consecutive", "where the previous one ended"],
     ["forward", "further on"],
     ["backward", "before that"],
-    ["first", "first of a file by a thread"],
-    ["unplaced", "not known where"],
+    ["first", "first in a file by a thread"],
+    ["unplaced", "at an unknown offset"],
   ];
   const counts = names.map(([key]) => access[`${kind}_${key}`]);
   const all = counts.reduce((sum, count) => sum + count, 0);
@@ -316,14 +316,14 @@ function healthSection({ health }) {
     "health",
     "Trace health",
     el("span", null, term("coverage"), `: ${health.sentence}.`),
-    problems.rows.length === 0 ? el("p", null, "✓ Nothing was found wrong with the trace.") : null,
+    problems.rows.length === 0 ? el("p", null, "✓ No problems were found in the trace.") : null,
     el("ul", { class: "problems" }, problems.rows.map((problem) => el(
       "li",
       { class: problem.limits_claims ? "limits" : null },
       el("p", null, el("code", null, problem.code), ` ${sentence(problem.text)}`, problem.limits_claims ? el("b", { class: "tag" }, "⚠ numbers may be wrong") : null),
       problem.places.length > 0 ? el("ul", { class: "objects" }, problem.places.map((place) => el("li", { class: "path" }, place))) : null,
     ))),
-    left > 0 ? el("p", { class: "note" }, `${formatCount(left)} more are not in the page.`) : null,
+    left > 0 ? el("p", { class: "note" }, `${formatCount(left)} more are not shown.`) : null,
   );
 }
 
@@ -506,7 +506,7 @@ function checkpointTable({ checkpoints }) {
     column("slowest_ns", "It took", formatNs),
   ], checkpoints.transfers.rows, {
     all: checkpoints.transfers.all,
-    note: `Ranks stood still for ${formatNs(checkpoints.stall_ns)}, ${formatShare(checkpoints.stall_share)} of their run time.${interval}`,
+    note: `Ranks waited for ${formatNs(checkpoints.stall_ns)}, ${formatShare(checkpoints.stall_share)} of their run time.${interval}`,
   });
 }
 
@@ -539,5 +539,5 @@ function tablesSection(data) {
     entry("checkpoints", "Checkpoints", data.checkpoints.transfers.all, () => checkpointTable(data)),
   ].filter(({ count }) => count > 0);
   if (entries.length === 0) return null;
-  return section("tables", "Tables", "Point at a heading to read what it means, press it to sort.", tabs("Tables", entries));
+  return section("tables", "Tables", "Hover over a heading for its definition, click it to sort.", tabs("Tables", entries));
 }

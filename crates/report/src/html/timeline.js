@@ -272,16 +272,16 @@ function timelineSection(data, timeView) {
     : null;
   const left = data.timeline.all_strips - strips.length;
   const notes = [
-    left > 0 ? `${formatCount(left)} more threads are not in the page.` : "",
-    data.timeline.joined > 1 ? `${data.timeline.joined} buckets of the analysis are one here; of latencies the largest is shown.` : "",
-    chart.steps.size > 0 ? "Zoomed in, ranks show single steps: lengths are measured, computation is drawn behind the fetch." : "",
+    left > 0 ? `${formatCount(left)} more threads are not shown.` : "",
+    data.timeline.joined > 1 ? `${data.timeline.joined} buckets of the analysis are merged into one; for latencies the largest is shown.` : "",
+    chart.steps.size > 0 ? "Zoom in to see single steps of ranks: lengths are measured, and computation is drawn after the fetch." : "",
   ];
   return section(
     "timeline",
     "Timeline",
-    `Drag or Ctrl + wheel to zoom, double-click to see all. A bucket is ${formatNs(data.timeline.bucket_ns)}.${data.heat_map ? " It moves together with the ranks above." : ""}`,
+    `Drag or Ctrl + wheel to zoom, double-click to reset. A bucket is ${formatNs(data.timeline.bucket_ns)}.${data.heat_map ? " It moves together with the rank chart above." : ""}`,
     el("div", { class: "toolbar" }, more, chart.controls()),
-    el("div", { class: "toolbar series", role: "group", "aria-label": "Curves that are shown" }, boxes),
+    el("div", { class: "toolbar series", role: "group", "aria-label": "Visible curves" }, boxes),
     chart.root,
     strips.length > 0
       ? el("div", { class: "legend" }, term("strip"), [...used].map((name) => el("span", { class: "legend-item plain" }, layerSwatch(name), name)))

@@ -134,7 +134,7 @@ class Waterfall extends Chart {
     });
     this.drawCut(context, bars.filter((bar) => height(bar) > most), height);
     this.drawEpochs(context);
-    this.label(context, "steps in the order of time", this.margin.left + this.plotWidth / 2, this.height - 9, "center");
+    this.label(context, "steps in time order", this.margin.left + this.plotWidth / 2, this.height - 9, "center");
   }
 
   // A few bars that tower above all others would leave no room for them: they are cut.
@@ -255,7 +255,7 @@ function waterfallSection(data, timeView) {
     el("option", { value: "all" }, "Mean of all ranks"),
     ranks.map((rank) => el("option", { value: rank }, `Rank ${rank}`)),
   );
-  const legend = el("div", { class: "legend", role: "group", "aria-label": "Causes that are shown" });
+  const legend = el("div", { class: "legend", role: "group", "aria-label": "Visible causes" });
   for (const { cause, ns } of data.stall) {
     const index = data.causes.indexOf(cause);
     const one = button([causeSwatch(cause), labelOf(cause), el("span", { class: "muted" }, formatNs(ns))], () => {
@@ -274,11 +274,11 @@ function waterfallSection(data, timeView) {
     for (const item of rest) item.hidden = !on;
     chart.redraw();
   });
-  const joined = data.waterfall.joined > 1 ? ` ${data.waterfall.joined} neighboring steps are one column.` : "";
+  const joined = data.waterfall.joined > 1 ? ` ${data.waterfall.joined} neighboring steps share a column.` : "";
   return section(
     "waterfall",
     "Stalls by step",
-    `How long each step stood still and what for. Where there are more steps than room, a bar is the mean of some and the tick above it the worst. Bars with an arrow are cut, their height is written. Drag or Ctrl + wheel to zoom, click a bar to see its time below.${joined}`,
+    `How long each step stalled, and why. If there are more steps than fit, a bar is the mean of several and the tick above it the worst. Bars with an arrow are cut off; their height is labeled. Drag or Ctrl + wheel to zoom; click a bar to see its time below.${joined}`,
     el("div", { class: "toolbar" }, el("label", null, "Steps of ", choice), whole, chart.controls()),
     chart.root,
     legend,
@@ -290,6 +290,6 @@ function waterfallSection(data, timeView) {
 function stepsNote({ steps }) {
   const shown = steps.rank.length;
   if (shown >= steps.all) return null;
-  const worst = steps.worst > 0 ? `the ${formatCount(steps.worst)} with the longest stalls and an even sample of the others` : "those that the analysis kept";
-  return el("p", { class: "note", id: "steps-note" }, `Single steps are ${formatCount(shown)} of ${formatCount(steps.all)}: ${worst}. Means over ranks are of all steps that the analysis has.`);
+  const worst = steps.worst > 0 ? `the ${formatCount(steps.worst)} with the longest stalls and an even sample of the others` : "as kept by the analysis";
+  return el("p", { class: "note", id: "steps-note" }, `Single steps: ${formatCount(shown)} of ${formatCount(steps.all)}, ${worst}. Means over ranks include all steps of the analysis.`);
 }
