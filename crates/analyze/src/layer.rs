@@ -4,7 +4,7 @@
 //! PyTorch; categories compare without case, as other analyzers do.
 
 use feedline_recorder::{Class, OPS};
-use feedline_trace::Kind;
+use feedline_trace::EventKind;
 use serde::{Deserialize, Serialize};
 
 /// How many layers there are.
@@ -183,7 +183,7 @@ impl StallCause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventType {
     /// The kind of event.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// The category, as the trace has it.
     pub category: String,
     /// The name, as the trace has it.
@@ -217,13 +217,13 @@ const FILES: [&str; 6] = ["posix", "stdio", "io_uring", "mpi-io", "mpiio", "hdf5
 
 impl EventType {
     /// Recognizes events by their category and name.
-    pub fn new(kind: Kind, category: &str, name: &str) -> Self {
+    pub fn new(kind: EventKind, category: &str, name: &str) -> Self {
         let known = category.to_ascii_lowercase();
         let is_file = FILES.contains(&known.as_str());
         let is_object = OBJECT_STORES.contains(&known.as_str()) || known == "memory";
         let class = if is_file || is_object { class_of(name) } else { None };
         let layer = match kind {
-            Kind::Counter | Kind::Instant => StackLayer::Meta,
+            EventKind::Counter | EventKind::Instant => StackLayer::Meta,
             _ if is_object => StackLayer::ObjectStore,
             _ if is_file && matches!(class, Some(Class::Process)) => StackLayer::Process,
             _ if is_file => StackLayer::Storage,
@@ -243,11 +243,11 @@ impl EventType {
     /// Where its bytes stand.
     pub(crate) fn measure(&self) -> Measure {
         match (self.kind, self.class) {
-            (Kind::Counter, _) => Measure::Value,
+            (EventKind::Counter, _) => Measure::Value,
             (_, Some(class)) if class.moves_bytes() => Measure::Result,
             // Mapped, not moved: reports tell it apart by the call.
             (_, Some(Class::Map)) if self.name.starts_with("mmap") => Measure::Size,
-            (Kind::Span, _) => Measure::Size,
+            (EventKind::Span, _) => Measure::Size,
             _ => Measure::Nothing,
         }
     }
@@ -255,7 +255,7 @@ impl EventType {
 
 /// What a call of this name does, whatever tool wrote it down.
 fn class_of(name: &str) -> Option<Class> {
-    let known = OPS.iter().find(|op| op.facts().name == name).map(|op| op.facts().class);
+    let known = OPS.iter().find(|op| op.info().name == name).map(|op| op.info().class);
     known.or_else(|| {
         let lower = name.to_ascii_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -271,7 +271,7 @@ fn class_of(name: &str) -> Option<Class> {
             () if has(&["seek", "tell"]) => Class::Seek,
             () if has(&["stat", "access", "head"]) => Class::Stat,
             () if has(&["map"]) => Class::Map,
-            () if has(&["unlink", "rename", "link", "remove", "delete"]) => Class::Name,
+            () if has(&["unlink", "rename", "link", "remove", "delete"]) => Class::Namespace,
             () if has(&["fork", "exec", "wait", "spawn"]) => Class::Process,
             () => return None,
         })

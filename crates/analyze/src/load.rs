@@ -25,7 +25,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use feedline_trace::{Access, FORMATS, FileSlice, Found, Tables, TraceError, TraceFormat, recover};
+use feedline_trace::{
+    Access, FORMATS, FileSlice, RecognizedTrace, Tables, TraceError, TraceFormat, recover,
+};
 
 use crate::analysis::Problem;
 use crate::layer::{EventType, StackLayer};
@@ -269,7 +271,7 @@ impl Trace {
     }
 
     fn open_folders(
-        found: &Found<'static>,
+        found: &RecognizedTrace<'static>,
         options: &LoadOptions,
         progress: &dyn LoadProgress,
     ) -> Result<Self, AnalyzeError> {
@@ -302,7 +304,7 @@ impl Trace {
 
     /// Reads files of another tool, or what was kept of them the last time.
     fn open_others(
-        found: &Found<'static>,
+        found: &RecognizedTrace<'static>,
         entry: Option<CacheEntry>,
         options: &LoadOptions,
         progress: &dyn LoadProgress,
@@ -336,7 +338,7 @@ impl Trace {
             Access::Stream | Access::RowGroups => {
                 let mut source = found.open()?;
                 ingest.read(&mut *source, &mut tables, progress)?;
-                problems.intake(source.intake());
+                problems.intake(source.read_stats());
             }
         }
         problems.processes(&tables);

@@ -1,6 +1,6 @@
 //! An event as the kernels see it.
 
-use feedline_trace::Kind;
+use feedline_trace::EventKind;
 
 /// No file, no epoch, no step.
 pub const NONE: u32 = u32::MAX;
@@ -33,7 +33,7 @@ pub struct Row {
     /// The error of the call, 0 if there was none.
     pub errno: u16,
     /// What kind of event it was.
-    pub kind: Kind,
+    pub kind: EventKind,
 }
 
 impl Row {

@@ -30,7 +30,7 @@ pub(crate) mod sketch;
 mod tests;
 mod window;
 
-use feedline_trace::Kind;
+use feedline_trace::EventKind;
 
 use crate::layer::{EventType, StackLayer, StallCause};
 use crate::roster::Roster;
@@ -81,7 +81,8 @@ impl Steps {
     #[inline]
     pub(crate) fn row(&mut self, row: &Row) {
         let class = self.classes[row.event_type as usize];
-        if class.layer == StackLayer::Meta || !matches!(row.kind, Kind::Call | Kind::Span) {
+        if class.layer == StackLayer::Meta || !matches!(row.kind, EventKind::Call | EventKind::Span)
+        {
             return;
         }
         let (unit, slot) = self.places[row.lane as usize];

@@ -2,7 +2,7 @@
 
 use feedline_recorder::Class;
 
-use feedline_trace::Kind;
+use feedline_trace::EventKind;
 
 use crate::access::{Pattern, Places};
 use crate::analysis::Strip;
@@ -138,21 +138,21 @@ impl<'a> Sweep<'a> {
 
     #[inline]
     fn row(&mut self, row: &Row) {
-        if matches!(row.kind, Kind::Counter | Kind::Instant) {
+        if matches!(row.kind, EventKind::Counter | EventKind::Instant) {
             return;
         }
         let layer = self.grid.layers[row.event_type as usize];
         if layer == StackLayer::Meta {
             return;
         }
-        if row.kind != Kind::Summary {
+        if row.kind != EventKind::Summary {
             self.enter(row);
         }
         self.cover(row, layer);
         if let Some(op) = self.grid.file_ops[row.event_type as usize] {
             match op {
-                FileOp::Read if row.kind != Kind::Summary => self.reads.take(row),
-                FileOp::Write if row.kind != Kind::Summary => self.writes.take(row),
+                FileOp::Read if row.kind != EventKind::Summary => self.reads.take(row),
+                FileOp::Write if row.kind != EventKind::Summary => self.writes.take(row),
                 _ if self.is_close[row.event_type as usize] => {
                     self.reads.close(row.lane, row.file);
                     self.writes.close(row.lane, row.file);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use feedline_recorder::Class;
 
-use feedline_trace::Kind;
+use feedline_trace::EventKind;
 
 use crate::histogram::Spread;
 use crate::layer::{EventType, StackLayer};
@@ -49,7 +49,7 @@ impl FileOp {
             Some(Class::Read) => Self::Read,
             Some(Class::Write) => Self::Write,
             Some(Class::Open) => Self::Open,
-            Some(Class::Close | Class::Stat | Class::Directory | Class::Name) => Self::Meta,
+            Some(Class::Close | Class::Stat | Class::Directory | Class::Namespace) => Self::Meta,
             _ => Self::Other,
         })
     }
@@ -245,7 +245,7 @@ impl Moment {
 #[inline]
 fn calls_of(row: &Row) -> (u64, u64) {
     match row.kind {
-        Kind::Summary => (u64::from(row.count), row.offset.max(0).cast_unsigned()),
+        EventKind::Summary => (u64::from(row.count), row.offset.max(0).cast_unsigned()),
         _ => (1, row.duration_ns()),
     }
 }
@@ -349,7 +349,7 @@ impl<'a> Counts<'a> {
     fn take(&mut self, row: &Row) {
         let event_type = row.event_type as usize;
         let layer = self.grid.layers[event_type];
-        if row.kind == Kind::Counter {
+        if row.kind == EventKind::Counter {
             return self.counter(row);
         }
         let (calls, ns) = calls_of(row);
@@ -482,7 +482,7 @@ impl<'a> Counts<'a> {
             FileOp::Read => {
                 grow(&mut file.reads, calls);
                 grow(&mut file.bytes_read, row.bytes);
-                if row.kind != Kind::Summary && row.offset >= 0 {
+                if row.kind != EventKind::Summary && row.offset >= 0 {
                     let end = row.offset.cast_unsigned().saturating_add(row.bytes);
                     file.extent_read = file.extent_read.max(end);
                 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use feedline_analyze::Row;
 use feedline_analyze::load::{AnalyzeError, LoadOptions, NoProgress, Trace};
 use feedline_analyze::row::NONE;
-use feedline_trace::{Batch, Event, FolderWriter, Kind, Process, Sink as _, Tables};
+use feedline_trace::{Batch, Event, EventKind, EventSink as _, FolderWriter, Process, Tables};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::TempDir;
@@ -48,7 +48,7 @@ fn every_dialect_gives_the_same_row() {
         for threads in [1, 2] {
             let trace = open(&path, &options(threads, 1 << 20));
             let (all, _) = rows(&trace);
-            let calls: Vec<&Row> = all.iter().filter(|row| row.kind == Kind::Call).collect();
+            let calls: Vec<&Row> = all.iter().filter(|row| row.kind == EventKind::Call).collect();
             let expected = Row {
                 start_ns: 1_700_000_000_000_001_000,
                 end_ns: 1_700_000_000_000_010_000,
@@ -61,7 +61,7 @@ fn every_dialect_gives_the_same_row() {
                 step: NONE,
                 count: 1,
                 errno: 0,
-                kind: Kind::Call,
+                kind: EventKind::Call,
             };
             assert_eq!(calls, [&expected], "{dialect}");
             let lane = &trace.lanes[expected.lane as usize];
@@ -90,7 +90,7 @@ fn units_are_those_that_the_file_names_even_late() {
             let (all, _) = rows(&trace);
             let found: Vec<(i64, i64)> = all
                 .iter()
-                .filter(|row| row.kind == Kind::Call)
+                .filter(|row| row.kind == EventKind::Call)
                 .map(|row| (row.start_ns, row.end_ns))
                 .collect();
             let (ts, ns) = (ts.cast_signed(), ns.cast_signed());
@@ -237,7 +237,7 @@ fn what_is_wrong_is_counted_and_named() {
     // A start, three calls, of which one has no time and one no end, and a summary.
     assert_eq!(trace.events, 5);
     let (all, _) = rows(&trace);
-    let summary = all.iter().find(|row| row.kind == Kind::Summary).unwrap();
+    let summary = all.iter().find(|row| row.kind == EventKind::Summary).unwrap();
     assert_eq!((summary.count, summary.offset, summary.bytes), (812, 9_021_000, 100));
     let extent = (1_800_000_000_000_100_000, 1_800_000_000_009_521_000);
     assert_eq!((trace.start_ns, trace.end_ns), extent);
@@ -276,7 +276,7 @@ fn own_folder(dir: &Path, threads: u32, events: u32) -> Vec<Event> {
                 thread,
                 start_ns: 1_000_000 + i64::from(number) * 7 - i64::from(number % 3) * 20,
                 duration_ns: u64::from(number % 5),
-                kind: if is_span { Kind::Span } else { Kind::Call },
+                kind: if is_span { EventKind::Span } else { EventKind::Call },
                 category: if is_span { app } else { posix },
                 name: if is_span { item } else { read },
                 file: (!is_span).then_some(file),
@@ -297,7 +297,7 @@ fn own_folder(dir: &Path, threads: u32, events: u32) -> Vec<Event> {
 
 /// What the loader must make of an event of such a folder.
 fn expected_row(event: &Event) -> Row {
-    let is_span = event.kind == Kind::Span;
+    let is_span = event.kind == EventKind::Span;
     Row {
         start_ns: event.start_ns,
         end_ns: event.start_ns + event.duration_ns.cast_signed(),

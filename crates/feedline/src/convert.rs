@@ -7,7 +7,7 @@ use feedline_numbers::{quantity, units};
 use feedline_trace::dftracer::TimeUnit;
 use feedline_trace::perfetto::View;
 use feedline_trace::{
-    Access, FORMATS, Files, Intake, Output, Recovered, TraceError, TraceFormat, WriteOption,
+    Access, FORMATS, Files, Output, ReadStats, Recovered, TraceError, TraceFormat, WriteOption,
     WriteOptions, convert, readable, recognize, recover,
 };
 
@@ -198,7 +198,7 @@ fn hinted(error: TraceError) -> anyhow::Error {
 }
 
 /// What was read and written, and what was wrong.
-fn report(args: &ConvertArgs, format: &TraceFormat, intake: &Intake, output: &Output) {
+fn report(args: &ConvertArgs, format: &TraceFormat, intake: &ReadStats, output: &Output) {
     let read = units::counted(intake.files, "file");
     let written = units::counted(output.paths.len() as u64, "file");
     let mut events = units::counted(intake.events, "event");

@@ -8,7 +8,8 @@ use feedline_analyze::analysis::Step;
 use feedline_analyze::layer::StallCause;
 use feedline_trace::perfetto::{PerfettoExport, View};
 use feedline_trace::{
-    Batch, Event, Found, Intake, Kind, Process, Source, Tables, TraceError, convert, recognize,
+    Batch, Event, EventKind, EventSource, Process, ReadStats, RecognizedTrace, Tables, TraceError,
+    convert, recognize,
 };
 
 use crate::failure;
@@ -17,7 +18,7 @@ use crate::failure;
 const HOST: &str = "feedline";
 
 /// Says, before anything is read, whether a Perfetto trace can be made of it.
-pub(crate) fn check(inputs: &[PathBuf]) -> anyhow::Result<Found<'static>> {
+pub(crate) fn check(inputs: &[PathBuf]) -> anyhow::Result<RecognizedTrace<'static>> {
     let found = match inputs {
         [input] => recognize(input).ok(),
         _ => None,
@@ -34,7 +35,7 @@ pub(crate) fn check(inputs: &[PathBuf]) -> anyhow::Result<Found<'static>> {
 pub(crate) fn export(inputs: &[PathBuf], analysis: &Analysis, path: &Path) -> anyhow::Result<()> {
     let found = check(inputs)?;
     crate::analyze::make_folder(path)?;
-    let open = || -> Result<Box<dyn Source + '_>, TraceError> {
+    let open = || -> Result<Box<dyn EventSource + '_>, TraceError> {
         Ok(Box::new(Lanes { input: found.open()?, analysis, is_done: false }))
     };
     convert(open, &mut PerfettoExport::new(path, View::default()))?;
@@ -43,12 +44,12 @@ pub(crate) fn export(inputs: &[PathBuf], analysis: &Analysis, path: &Path) -> an
 
 /// The events of a trace, and after them what the analysis found.
 struct Lanes<'a> {
-    input: Box<dyn Source>,
+    input: Box<dyn EventSource>,
     analysis: &'a Analysis,
     is_done: bool,
 }
 
-impl Source for Lanes<'_> {
+impl EventSource for Lanes<'_> {
     fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
         if self.input.next_batch(tables, batch)? {
             return Ok(true);
@@ -61,8 +62,8 @@ impl Source for Lanes<'_> {
         Ok(!batch.events.is_empty())
     }
 
-    fn intake(&self) -> &Intake {
-        self.input.intake()
+    fn read_stats(&self) -> &ReadStats {
+        self.input.read_stats()
     }
 }
 
@@ -83,7 +84,7 @@ impl Lanes<'_> {
                 process,
                 thread: rank.rank + 1,
                 start_ns,
-                kind: Kind::Span,
+                kind: EventKind::Span,
                 category: threads,
                 name: tables.name_row(&format!("rank {}", rank.rank)),
                 count: 1,
@@ -105,7 +106,7 @@ impl Lanes<'_> {
                     thread: step.rank + 1,
                     start_ns: start_ns.saturating_add_unsigned(at_ns),
                     duration_ns,
-                    kind: Kind::Span,
+                    kind: EventKind::Span,
                     category,
                     name: tables.name_row(&format!("input stall: {}", cause.name())),
                     epoch: Some(i64::from(step.epoch)),

@@ -3,7 +3,7 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use feedline_recorder::{Category, Facts, OPS, Text, matches_any};
+use feedline_recorder::{Category, OPS, OpInfo, Text, matches_any};
 
 /// Patterns, separated by colons, as the user gave them.
 pub(crate) type Patterns = Text<4096>;
@@ -28,7 +28,7 @@ static FILTER: Filter = Filter {
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 /// Where the bit of a call is.
-pub(crate) const fn bit(facts: &Facts) -> u64 {
+pub(crate) const fn bit(facts: &OpInfo) -> u64 {
     let class = facts.class as u64;
     match facts.category {
         Category::Stdio => 1 << (class + 32),
@@ -56,15 +56,15 @@ pub(crate) fn set_calls(bits: u64) {
 /// The bits of a list such as `read,write,-stdio`: only what is named, or all but what is named with
 /// a minus. Words that are none are for the launcher to complain about.
 pub(crate) fn calls_of(list: &[u8]) -> u64 {
-    let all = OPS.iter().fold(0, |bits, op| bits | bit(op.facts()));
+    let all = OPS.iter().fold(0, |bits, op| bits | bit(op.info()));
     let words =
         || list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|w| !w.is_empty());
     let named = |word: &[u8]| {
-        let is_meant = |facts: &Facts| {
+        let is_meant = |facts: &OpInfo| {
             word.eq_ignore_ascii_case(facts.category.name().as_bytes())
                 || word.eq_ignore_ascii_case(facts.class.name().as_bytes())
         };
-        OPS.iter().filter(|op| is_meant(op.facts())).fold(0, |bits, op| bits | bit(op.facts()))
+        OPS.iter().filter(|op| is_meant(op.info())).fold(0, |bits, op| bits | bit(op.info()))
     };
     let mut bits = if words().any(|word| word[0] != b'-') { 0 } else { all };
     for word in words() {

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, c_long, c_uint};
 
-use feedline_recorder::{Class, Draft, Op, now, recorder};
+use feedline_recorder::{CallRecord, Class, Op, now, recorder};
 
 use crate::names::{self, SKIP};
 use crate::{fds, filter, vfork};
@@ -110,7 +110,7 @@ pub(crate) fn observe<R: Outcome>(
     op: Op,
     subject: Subject,
     call: impl FnOnce() -> R,
-    fill: impl FnOnce(&mut Draft, R),
+    fill: impl FnOnce(&mut CallRecord, R),
 ) -> R {
     if vfork::is_child() {
         return call();
@@ -130,21 +130,22 @@ pub(crate) fn observe<R: Outcome>(
     let place = errno();
     // SAFETY: this thread's own variable, here and below.
     let error = unsafe { *place };
-    let mut draft = Draft { start, end, file, result: result.number(), ..Draft::default() };
+    let mut record =
+        CallRecord { start, end, file, result: result.number(), ..CallRecord::default() };
     if result.is_error() {
-        draft.errno = u16::try_from(error).unwrap_or(u16::MAX);
+        record.errno = u16::try_from(error).unwrap_or(u16::MAX);
     }
     if let Subject::Path(folder, path) = subject
-        && names::is_readable(path, draft.errno)
+        && names::is_readable(path, record.errno)
     {
         // SAFETY: just found out.
-        draft.file = unsafe { names::at(folder, path) };
+        record.file = unsafe { names::at(folder, path) };
     }
-    fill(&mut draft, result);
-    if draft.file == SKIP {
+    fill(&mut record, result);
+    if record.file == SKIP {
         recorder().count_filtered();
     } else if is_wanted(op) {
-        recorder().commit(op, &draft);
+        recorder().commit(op, &record);
     }
     // SAFETY: as above.
     unsafe { *place = error };
@@ -161,7 +162,7 @@ pub(crate) fn is_looked_at(op: Op) -> bool {
 #[inline]
 fn keeps_books(op: Op) -> bool {
     matches!(
-        op.facts().class,
+        op.info().class,
         Class::Open
             | Class::Close
             | Class::Descriptor
@@ -173,7 +174,7 @@ fn keeps_books(op: Op) -> bool {
 
 #[inline]
 pub(crate) fn is_wanted(op: Op) -> bool {
-    filter::takes(filter::bit(op.facts()))
+    filter::takes(filter::bit(op.info()))
 }
 
 /// The file of a descriptor.
@@ -216,13 +217,13 @@ pub(crate) fn descriptor(stream: *mut libc::FILE) -> c_int {
 }
 
 /// A descriptor was made for the file of the call.
-pub(crate) fn opened(draft: &Draft, fd: c_int) {
+pub(crate) fn opened(record: &CallRecord, fd: c_int) {
     if fd >= 0 {
-        fds::set(fd, draft.file);
+        fds::set(fd, record.file);
     }
 }
 
-/// Hooks: `fn name(arguments) -> result = Op, subject, |draft, result| …;`
+/// Hooks: `fn name(arguments) -> result = Op, subject, |record, result| …;`
 macro_rules! hooks {
     ($(fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?
         = $op:ident, $subject:expr, $fill:expr;)+) => {

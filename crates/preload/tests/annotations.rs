@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use feedline_recorder::{
-    AppEvent, Entry, PROCESS_SUFFIX, ProcessFile, SEGMENT_SUFFIX, SegmentFile, Tags,
+    AppEvent, PROCESS_SUFFIX, ProcessFile, SEGMENT_SUFFIX, SegmentEntry, SegmentFile, Tags,
 };
 
 /// How programs are compiled, and whether they can be preloaded.
@@ -73,16 +73,16 @@ fn events(segments: &Path) -> Vec<(u32, String, AppEvent)> {
         let process = order[&segment.process().0];
         for entry in segment.entries() {
             match entry {
-                Entry::Text { number, text, .. } => {
+                SegmentEntry::Text { number, text, .. } => {
                     sites.insert((process, number), String::from_utf8_lossy(text).into_owned());
                 }
-                Entry::Call(op, record) => {
+                SegmentEntry::Call(op, record) => {
                     if let Some(event) = AppEvent::unpack(op, &record) {
                         assert!(record.start <= record.end);
                         found.push((process, record.end, event));
                     }
                 }
-                Entry::Summary(..) => panic!("nothing is summed up"),
+                SegmentEntry::Summary(..) => panic!("nothing is summed up"),
             }
         }
     }

@@ -78,7 +78,7 @@ fn every_call_is_recorded_as_it_was_made() {
         processes.iter().flat_map(|process| &process.calls).map(|call| call.name()).collect();
     let expected: BTreeSet<_> = OPS
         .iter()
-        .map(|op| op.facts())
+        .map(|op| op.info())
         .filter(|facts| !matches!(facts.category, Category::App | Category::Uring))
         .map(|facts| facts.name)
         .filter(|name| !ELSEWHERE.contains(name))
@@ -87,7 +87,7 @@ fn every_call_is_recorded_as_it_was_made() {
     // The process said how it ended.
     let main = processes.iter().find(|process| process.facts.parent_started.is_none()).unwrap();
     assert_eq!((main.facts.ending, main.facts.status), (Ending::Exit, 7));
-    let became = main.calls.iter().filter(|call| call.op.facts().class == Class::Process).count();
+    let became = main.calls.iter().filter(|call| call.op.info().class == Class::Process).count();
     assert!(became > 40, "{became}");
 }
 

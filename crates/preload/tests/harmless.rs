@@ -5,7 +5,7 @@ mod support;
 
 use std::process::{Command, Output};
 
-use feedline_recorder::Trouble;
+use feedline_recorder::DropReason;
 use support::{Folder, Process, compile, library, read_one, run, succeed, traced};
 
 /// A folder with the program and its files.
@@ -67,7 +67,7 @@ fn without_descriptors_events_are_dropped_and_counted() {
     let said = same(&folder, "no_descriptors", 20_000);
     let process = read_one(&folder.join("trace"));
     is_all_accounted_for(&process, &said);
-    assert_eq!(process.facts.trouble, Trouble::Folder);
+    assert_eq!(process.facts.trouble, DropReason::Folder);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn without_room_for_files_events_are_dropped_and_counted() {
     assert!(said.starts_with("write -1 errno 27\n"), "{said}");
     let process = read_one(&folder.join("trace"));
     is_all_accounted_for(&process, &said);
-    assert_eq!(process.facts.trouble, Trouble::Room);
+    assert_eq!(process.facts.trouble, DropReason::Room);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn without_address_space_events_are_dropped_and_counted() {
     assert!(said.starts_with("mmap 0 errno 12\n"), "{said}");
     let process = read_one(&folder.join("trace"));
     is_all_accounted_for(&process, &said);
-    assert_eq!(process.facts.trouble, Trouble::Map);
+    assert_eq!(process.facts.trouble, DropReason::Map);
 }
 
 /// A file system of 64 KiB in a mount namespace of its own; what is in it is brought out afterwards.
@@ -102,7 +102,7 @@ fn on_a_full_disk_events_are_dropped_and_counted() {
     let said = String::from_utf8_lossy(&output.stdout);
     let process = read_one(&folder.join("trace"));
     is_all_accounted_for(&process, &said);
-    assert_eq!(process.facts.trouble, Trouble::Room);
+    assert_eq!(process.facts.trouble, DropReason::Room);
     assert_eq!(number(&said, "made "), 20_001);
 }
 

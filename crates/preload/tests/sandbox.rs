@@ -4,7 +4,7 @@ mod support;
 
 use std::process::Command;
 
-use feedline_recorder::{Ending, Trouble};
+use feedline_recorder::{DropReason, Ending};
 use support::{Folder, compile, read, succeed, traced};
 
 fn prepare() -> Folder {
@@ -27,7 +27,7 @@ fn programs_that_lock_themselves_in_are_not_killed_for_it() {
         assert_eq!(log(&folder), plain, "{how}");
         let processes = read(&folder.join("trace"));
         let [process] = &processes[..] else { panic!("{how}: {} processes", processes.len()) };
-        assert_eq!(process.facts.trouble, Trouble::Sandbox, "{how}");
+        assert_eq!(process.facts.trouble, DropReason::Sandbox, "{how}");
         let writes: Vec<_> = process.named("write").iter().map(|call| call.record.size).collect();
         assert_eq!(writes, [7], "{how}: what came before is there");
     }

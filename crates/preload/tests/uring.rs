@@ -52,7 +52,7 @@ fn every_request_and_every_completion_is_recorded_once() {
     let process = read_one(&folder.join("trace"));
     compare(&folder, &process);
     let is_seen = |op: &&Op| process.calls.iter().any(|call| call.op == **op);
-    let ops = OPS.iter().filter(|op| op.facts().category == Category::Uring);
+    let ops = OPS.iter().filter(|op| op.info().category == Category::Uring);
     assert_eq!(ops.filter(|op| !is_seen(op)).collect::<Vec<_>>(), Vec::<&Op>::new());
 }
 

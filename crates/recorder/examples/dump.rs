@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use feedline_recorder::{
-    Entry, PROCESS_SUFFIX, ProcessFile, ReadError, SEGMENT_SUFFIX, SegmentFile,
+    PROCESS_SUFFIX, ProcessFile, ReadError, SEGMENT_SUFFIX, SegmentEntry, SegmentFile,
 };
 
 fn main() -> Result<(), ReadError> {
@@ -23,11 +23,11 @@ fn main() -> Result<(), ReadError> {
             writeln!(out, "{name} {:?} holes {}", segment.process(), segment.has_holes())?;
             for entry in segment.entries() {
                 match entry {
-                    Entry::Call(op, record) => writeln!(
+                    SegmentEntry::Call(op, record) => writeln!(
                         out,
                         "{} {} file {} size {} offset {} arg {} result {} errno {} ticks {}",
                         record.thread,
-                        op.facts().name,
+                        op.info().name,
                         record.file,
                         record.size,
                         record.offset,
@@ -36,15 +36,15 @@ fn main() -> Result<(), ReadError> {
                         record.errno,
                         record.end - record.start
                     )?,
-                    Entry::Text { number, base, text, .. } => {
+                    SegmentEntry::Text { number, base, text, .. } => {
                         writeln!(
                             out,
                             "text {number} on {base}: {}",
                             String::from_utf8_lossy(text)
                         )?;
                     }
-                    Entry::Summary(op, record, summary) => {
-                        writeln!(out, "{} {record:?} {summary:?}", op.facts().name)?;
+                    SegmentEntry::Summary(op, record, summary) => {
+                        writeln!(out, "{} {record:?} {summary:?}", op.info().name)?;
                     }
                 }
             }

@@ -12,7 +12,7 @@
 //! between them. The three `pack` functions and [`AppEvent::unpack`] are all that knows this table.
 
 use crate::op::Op;
-use crate::record::{Draft, Record};
+use crate::record::CallRecord;
 
 const NO_NUMBER: i64 = i64::MIN;
 const NO_COUNT: u64 = u64::MAX;
@@ -80,8 +80,8 @@ pub enum AppEvent {
 }
 
 impl AppEvent {
-    /// What a record says; `None` if it is a call of the C library, see [`Facts`](crate::Facts).
-    pub fn unpack(op: Op, record: &Record) -> Option<Self> {
+    /// What a record says; `None` if it is a call of the C library, see [`OpInfo`](crate::OpInfo).
+    pub fn unpack(op: Op, record: &CallRecord) -> Option<Self> {
         match op {
             Op::Span => Some(Self::Span {
                 site: record.file,
@@ -112,8 +112,8 @@ impl AppEvent {
 }
 
 #[inline]
-pub(crate) fn pack_span(site: u32, (start, end): (u64, u64), tags: &Tags) -> Draft {
-    Draft {
+pub(crate) fn pack_span(site: u32, (start, end): (u64, u64), tags: &Tags) -> CallRecord {
+    CallRecord {
         start,
         end,
         file: site,
@@ -122,17 +122,18 @@ pub(crate) fn pack_span(site: u32, (start, end): (u64, u64), tags: &Tags) -> Dra
         arg: tags.sample.unwrap_or(NO_COUNT),
         size: tags.size.unwrap_or(NO_COUNT),
         errno: 0,
+        ..CallRecord::default()
     }
 }
 
 #[inline]
-pub(crate) fn pack_counter(site: u32, at: u64, value: f64) -> Draft {
-    Draft { start: at, end: at, file: site, size: value.to_bits(), ..Draft::default() }
+pub(crate) fn pack_counter(site: u32, at: u64, value: f64) -> CallRecord {
+    CallRecord { start: at, end: at, file: site, size: value.to_bits(), ..CallRecord::default() }
 }
 
 #[inline]
-pub(crate) fn pack_call(site: u32, (start, end): (u64, u64), facts: &CallFacts) -> Draft {
-    Draft {
+pub(crate) fn pack_call(site: u32, (start, end): (u64, u64), facts: &CallFacts) -> CallRecord {
+    CallRecord {
         start,
         end,
         file: facts.file,
@@ -141,6 +142,7 @@ pub(crate) fn pack_call(site: u32, (start, end): (u64, u64), facts: &CallFacts) 
         arg: u64::from(site),
         size: facts.size.unwrap_or(NO_COUNT),
         errno: facts.errno,
+        ..CallRecord::default()
     }
 }
 
@@ -156,11 +158,6 @@ fn count(value: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn stored(draft: Draft) -> Record {
-        let Draft { start, end, size, result, offset, arg, file, errno } = draft;
-        Record { start, end, size, result, offset, arg, file, errno, ..Record::default() }
-    }
-
     #[test]
     fn records_hold_what_was_said_and_what_was_not() {
         for tags in [
@@ -169,13 +166,13 @@ mod tests {
             Tags { epoch: Some(i64::MAX), sample: Some(u64::MAX - 1), ..Tags::NONE },
             Tags { step: Some(7), size: Some(1 << 40), ..Tags::NONE },
         ] {
-            let record = stored(pack_span(9, (3, 5), &tags));
+            let record = pack_span(9, (3, 5), &tags);
             assert_eq!((record.start, record.end), (3, 5));
             let event = AppEvent::unpack(Op::Span, &record);
             assert_eq!(event, Some(AppEvent::Span { site: 9, tags }));
         }
         for value in [0.0, -1.5, f64::MAX] {
-            let record = stored(pack_counter(u32::MAX, 8, value));
+            let record = pack_counter(u32::MAX, 8, value);
             assert_eq!((record.start, record.end), (8, 8));
             let event = AppEvent::unpack(Op::Counter, &record);
             assert_eq!(event, Some(AppEvent::Counter { site: u32::MAX, value }));
@@ -184,10 +181,10 @@ mod tests {
             CallFacts::default(),
             CallFacts { file: 4, offset: Some(0), size: Some(10), result: -1, errno: 5 },
         ] {
-            let record = stored(pack_call(2, (1, 2), &facts));
+            let record = pack_call(2, (1, 2), &facts);
             let event = AppEvent::unpack(Op::AppCall, &record);
             assert_eq!(event, Some(AppEvent::Call { site: 2, facts }));
         }
-        assert_eq!(AppEvent::unpack(Op::Read, &Record::default()), None);
+        assert_eq!(AppEvent::unpack(Op::Read, &CallRecord::default()), None);
     }
 }

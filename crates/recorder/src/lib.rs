@@ -20,11 +20,11 @@ mod op;
 mod os;
 mod pattern;
 mod process;
-#[expect(unsafe_code, reason = "maps segments of another process")]
-mod reading;
 mod record;
 #[expect(unsafe_code, reason = "writes into mapped memory")]
 mod recorder;
+#[expect(unsafe_code, reason = "maps segments of another process")]
+mod recording_files;
 #[expect(unsafe_code, reason = "calls functions that were found by their names")]
 mod route;
 #[expect(unsafe_code, reason = "a structure in mapped memory")]
@@ -40,13 +40,13 @@ mod ticks;
 
 pub use app::{AppEvent, CallFacts, THREAD_CATEGORY, Tags};
 pub use config::{Config, Text};
-pub use op::{Category, Class, Facts, MARK_BEGIN, MARK_BYTES, OPS, Op, build_mark, fingerprint};
+pub use op::{Category, Class, MARK_BEGIN, MARK_BYTES, OPS, Op, OpInfo, build_mark, fingerprint};
 pub use pattern::{matches_any, tidy};
-pub use process::{Ending, ProcessFacts, Trouble};
-pub use reading::{Entry, ProcessFile, ReadError, SegmentFile};
-pub use record::{Draft, Record, Summary, TextKind};
+pub use process::{DropReason, Ending, ProcessFacts};
+pub use record::{CallRecord, Summary, TextKind};
 pub use recorder::{Provisional, Recorder, UNNAMED, recorder};
+pub use recording_files::{ProcessFile, ReadError, SegmentEntry, SegmentFile};
 pub use route::ApiEvent;
 pub use segment::{PROCESS_SUFFIX, SEGMENT_SUFFIX};
 pub use span::{CallStart, Site, Span, is_recording, name_thread};
-pub use ticks::{Pair, Rate, Timebase, is_counter_trusted, now};
+pub use ticks::{ClockPair, Rate, Timebase, is_counter_trusted, now};

@@ -43,7 +43,7 @@ pub enum Class {
     Seek,
     Sync,
     Stat,
-    Name,
+    Namespace,
     Advice,
     Descriptor,
     Directory,
@@ -69,7 +69,7 @@ impl Class {
             Self::Seek => "seek",
             Self::Sync => "sync",
             Self::Stat => "stat",
-            Self::Name => "name",
+            Self::Namespace => "name",
             Self::Advice => "advice",
             Self::Descriptor => "descriptor",
             Self::Directory => "directory",
@@ -92,18 +92,18 @@ impl Class {
 
 /// A row of the table: an empty name says that the field is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct OpInfo {
     /// The symbol.
     pub name: &'static str,
     /// Its layer.
     pub category: Category,
     /// What it does.
     pub class: Class,
-    /// What [`Record::size`](crate::Record::size) holds.
+    /// What [`CallRecord::size`](crate::CallRecord::size) holds.
     pub size: &'static str,
-    /// What [`Record::offset`](crate::Record::offset) holds.
+    /// What [`CallRecord::offset`](crate::CallRecord::offset) holds.
     pub offset: &'static str,
-    /// What [`Record::arg`](crate::Record::arg) holds.
+    /// What [`CallRecord::arg`](crate::CallRecord::arg) holds.
     pub arg: &'static str,
 }
 
@@ -119,7 +119,7 @@ macro_rules! ops {
         /// Every call, in the order of their numbers.
         pub const OPS: &[Op] = &[$(Op::$variant,)+];
 
-        const FACTS: &[Facts] = &[$(Facts {
+        const INFOS: &[OpInfo] = &[$(OpInfo {
             name: $name,
             category: Category::$category,
             class: Class::$class,
@@ -223,46 +223,46 @@ ops! {
     Listxattr = "listxattr" Posix Stat "count" "" "",
     Llistxattr = "llistxattr" Posix Stat "count" "" "",
     Flistxattr = "flistxattr" Posix Stat "count" "" "",
-    Setxattr = "setxattr" Posix Name "count" "" "flags",
-    Lsetxattr = "lsetxattr" Posix Name "count" "" "flags",
-    Fsetxattr = "fsetxattr" Posix Name "count" "" "flags",
-    Mkdir = "mkdir" Posix Name "" "" "mode",
-    Mkdirat = "mkdirat" Posix Name "" "" "mode",
-    Mkfifo = "mkfifo" Posix Name "" "" "mode",
-    Mkfifoat = "mkfifoat" Posix Name "" "" "mode",
-    Mknod = "mknod" Posix Name "" "" "mode",
-    Mknodat = "mknodat" Posix Name "" "" "mode",
-    Xmknod = "__xmknod" Posix Name "" "" "mode",
-    Rmdir = "rmdir" Posix Name "" "" "",
-    Unlink = "unlink" Posix Name "" "" "",
-    Remove = "remove" Posix Name "" "" "",
-    Unlinkat = "unlinkat" Posix Name "" "" "flags",
-    Rename = "rename" Posix Name "" "" "newpath",
-    Renameat = "renameat" Posix Name "" "" "newpath",
-    Link = "link" Posix Name "" "" "newpath",
-    Symlink = "symlink" Posix Name "" "" "newpath",
-    Symlinkat = "symlinkat" Posix Name "" "" "newpath",
-    Renameat2 = "renameat2" Posix Name "flags" "" "newpath",
-    Linkat = "linkat" Posix Name "flags" "" "newpath",
-    Chmod = "chmod" Posix Name "" "" "mode",
-    Fchmod = "fchmod" Posix Name "" "" "mode",
-    Fchmodat = "fchmodat" Posix Name "" "" "mode",
-    Chown = "chown" Posix Name "group" "" "owner",
-    Lchown = "lchown" Posix Name "group" "" "owner",
-    Fchown = "fchown" Posix Name "group" "" "owner",
-    Fchownat = "fchownat" Posix Name "group" "" "owner",
-    Truncate = "truncate" Posix Name "length" "" "",
-    Truncate64 = "truncate64" Posix Name "length" "" "",
-    Ftruncate = "ftruncate" Posix Name "length" "" "",
-    Ftruncate64 = "ftruncate64" Posix Name "length" "" "",
-    Utime = "utime" Posix Name "" "" "",
-    Utimes = "utimes" Posix Name "" "" "",
-    Utimensat = "utimensat" Posix Name "" "" "",
-    Futimens = "futimens" Posix Name "" "" "",
-    PosixFallocate = "posix_fallocate" Posix Name "len" "offset" "",
-    PosixFallocate64 = "posix_fallocate64" Posix Name "len" "offset" "",
-    Fallocate = "fallocate" Posix Name "len" "offset" "mode",
-    Fallocate64 = "fallocate64" Posix Name "len" "offset" "mode",
+    Setxattr = "setxattr" Posix Namespace "count" "" "flags",
+    Lsetxattr = "lsetxattr" Posix Namespace "count" "" "flags",
+    Fsetxattr = "fsetxattr" Posix Namespace "count" "" "flags",
+    Mkdir = "mkdir" Posix Namespace "" "" "mode",
+    Mkdirat = "mkdirat" Posix Namespace "" "" "mode",
+    Mkfifo = "mkfifo" Posix Namespace "" "" "mode",
+    Mkfifoat = "mkfifoat" Posix Namespace "" "" "mode",
+    Mknod = "mknod" Posix Namespace "" "" "mode",
+    Mknodat = "mknodat" Posix Namespace "" "" "mode",
+    Xmknod = "__xmknod" Posix Namespace "" "" "mode",
+    Rmdir = "rmdir" Posix Namespace "" "" "",
+    Unlink = "unlink" Posix Namespace "" "" "",
+    Remove = "remove" Posix Namespace "" "" "",
+    Unlinkat = "unlinkat" Posix Namespace "" "" "flags",
+    Rename = "rename" Posix Namespace "" "" "newpath",
+    Renameat = "renameat" Posix Namespace "" "" "newpath",
+    Link = "link" Posix Namespace "" "" "newpath",
+    Symlink = "symlink" Posix Namespace "" "" "newpath",
+    Symlinkat = "symlinkat" Posix Namespace "" "" "newpath",
+    Renameat2 = "renameat2" Posix Namespace "flags" "" "newpath",
+    Linkat = "linkat" Posix Namespace "flags" "" "newpath",
+    Chmod = "chmod" Posix Namespace "" "" "mode",
+    Fchmod = "fchmod" Posix Namespace "" "" "mode",
+    Fchmodat = "fchmodat" Posix Namespace "" "" "mode",
+    Chown = "chown" Posix Namespace "group" "" "owner",
+    Lchown = "lchown" Posix Namespace "group" "" "owner",
+    Fchown = "fchown" Posix Namespace "group" "" "owner",
+    Fchownat = "fchownat" Posix Namespace "group" "" "owner",
+    Truncate = "truncate" Posix Namespace "length" "" "",
+    Truncate64 = "truncate64" Posix Namespace "length" "" "",
+    Ftruncate = "ftruncate" Posix Namespace "length" "" "",
+    Ftruncate64 = "ftruncate64" Posix Namespace "length" "" "",
+    Utime = "utime" Posix Namespace "" "" "",
+    Utimes = "utimes" Posix Namespace "" "" "",
+    Utimensat = "utimensat" Posix Namespace "" "" "",
+    Futimens = "futimens" Posix Namespace "" "" "",
+    PosixFallocate = "posix_fallocate" Posix Namespace "len" "offset" "",
+    PosixFallocate64 = "posix_fallocate64" Posix Namespace "len" "offset" "",
+    Fallocate = "fallocate" Posix Namespace "len" "offset" "mode",
+    Fallocate64 = "fallocate64" Posix Namespace "len" "offset" "mode",
     PosixFadvise = "posix_fadvise" Posix Advice "len" "offset" "advice",
     PosixFadvise64 = "posix_fadvise64" Posix Advice "len" "offset" "advice",
     Readahead = "readahead" Posix Advice "len" "offset" "",
@@ -416,8 +416,8 @@ pub(crate) const SUMMARY: u16 = u16::MAX - 2;
 
 impl Op {
     /// The row of this call.
-    pub const fn facts(self) -> &'static Facts {
-        &FACTS[self as usize]
+    pub const fn info(self) -> &'static OpInfo {
+        &INFOS[self as usize]
     }
 
     /// The call of a number, if this build has one.
@@ -434,8 +434,8 @@ const LAYOUT: u64 = 3;
 pub const fn fingerprint() -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ LAYOUT;
     let mut row = 0;
-    while row < FACTS.len() {
-        let name = FACTS[row].name.as_bytes();
+    while row < INFOS.len() {
+        let name = INFOS[row].name.as_bytes();
         let mut byte = 0;
         while byte < name.len() {
             hash = (hash ^ name[byte] as u64).wrapping_mul(0x0100_0000_01b3);
@@ -477,10 +477,10 @@ mod tests {
     fn names_are_told_apart_and_numbers_lead_back() {
         for (number, op) in OPS.iter().enumerate() {
             assert_eq!(Op::from_number(u16::try_from(number).unwrap()), Some(*op));
-            assert_eq!(OPS.iter().filter(|o| o.facts().name == op.facts().name).count(), 1);
+            assert_eq!(OPS.iter().filter(|o| o.info().name == op.info().name).count(), 1);
         }
         assert_eq!(Op::from_number(SUMMARY), None);
-        assert_eq!(Op::Pread64.facts().name, "pread64");
-        assert_eq!(Op::Pread64.facts().offset, "offset");
+        assert_eq!(Op::Pread64.info().name, "pread64");
+        assert_eq!(Op::Pread64.info().offset, "offset");
     }
 }

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 use crate::os;
-use crate::ticks::Pair;
+use crate::ticks::ClockPair;
 
 /// Bytes of a process's file.
 pub(crate) const PROCESS_BYTES: usize = 16 * 1024;
@@ -18,7 +18,7 @@ pub(crate) const TEXT_BYTES: usize = PROCESS_BYTES - size_of::<Head>();
 pub(crate) struct Head {
     pub(crate) magic: AtomicU64,
     pub(crate) fingerprint: u64,
-    pub(crate) start: Pair,
+    pub(crate) start: ClockPair,
     pub(crate) wall_ns: u64,
     pub(crate) parent_started: u64,
     pub(crate) pid: u32,
@@ -55,7 +55,7 @@ pub enum Ending {
 /// Why events were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Trouble {
+pub enum DropReason {
     /// They were not.
     None = 0,
     /// Files could not be made in the trace's folder.
@@ -87,7 +87,7 @@ pub struct ProcessFacts {
     /// Its first text of its own.
     pub first_text: u32,
     /// Both clocks at the start.
-    pub start: Pair,
+    pub start: ClockPair,
     /// Nanoseconds since 1970 at the start.
     pub wall_ns: u64,
     /// Whether ticks are those of the processor's counter.
@@ -116,7 +116,7 @@ pub struct ProcessFacts {
     /// Events that could not be recorded.
     pub dropped: u64,
     /// Why.
-    pub trouble: Trouble,
+    pub trouble: DropReason,
     /// Calls that the user's filters left out.
     pub filtered: u64,
 }
@@ -127,7 +127,7 @@ impl Ending {
     }
 }
 
-impl Trouble {
+impl DropReason {
     pub(crate) fn from_number(number: u32) -> Self {
         [Self::Folder, Self::Room, Self::Map, Self::Start, Self::Child, Self::Sandbox]
             .into_iter()

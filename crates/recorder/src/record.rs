@@ -1,10 +1,10 @@
 //! One call as it stands in a segment: 64 bytes, a cache line.
 
-/// A recorded call. What `size`, `offset` and `arg` hold depends on the call: see
-/// [`Facts`](crate::Facts).
+/// A recorded call. Recording sets `thread`, `op` and `tag`. What `size`, `offset` and `arg` hold depends on the call: see
+/// [`OpInfo`](crate::OpInfo).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
-pub struct Record {
+pub struct CallRecord {
     /// Ticks when the call began.
     pub start: u64,
     /// Ticks when it returned.
@@ -32,28 +32,7 @@ pub struct Record {
 }
 
 /// Bytes of a record, and of each slot that a text takes behind its head.
-pub(crate) const SLOT_BYTES: usize = size_of::<Record>();
-
-/// A call on its way into a record.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Draft {
-    /// Ticks when the call began.
-    pub start: u64,
-    /// Ticks when it returned.
-    pub end: u64,
-    /// See [`Record::size`].
-    pub size: u64,
-    /// See [`Record::result`].
-    pub result: i64,
-    /// See [`Record::offset`].
-    pub offset: i64,
-    /// See [`Record::arg`].
-    pub arg: u64,
-    /// See [`Record::file`].
-    pub file: u32,
-    /// See [`Record::errno`].
-    pub errno: u16,
-}
+pub(crate) const SLOT_BYTES: usize = size_of::<CallRecord>();
 
 /// Many calls of one kind on one file by one thread, in two slots that are updated in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,15 +13,17 @@ use crate::config::{Config, Text};
 use crate::file_name::with_path;
 use crate::op::{self, Category, Class, Op};
 use crate::os::{self, NoFile};
-use crate::process::{Ending, Head, PROCESS_BYTES, PROCESS_MAGIC, TEXT_BYTES, Trouble, describe};
-use crate::record::{Draft, Record, SLOT_BYTES, Summary, TextKind};
+use crate::process::{
+    DropReason, Ending, Head, PROCESS_BYTES, PROCESS_MAGIC, TEXT_BYTES, describe,
+};
+use crate::record::{CallRecord, SLOT_BYTES, Summary, TextKind};
 use crate::route::Route;
 use crate::segment::{
     ACTIVE, DRAINED, FIRST_BYTES, FULL, OTHER_BYTES, PROCESS_SUFFIX, SEGMENT_MAGIC, SEGMENT_SUFFIX,
     Segment, capacity,
 };
 use crate::thread::{Note, OpenSummaries, OpenSummary, Thread, in_thread, unmap};
-use crate::ticks::{self, Pair};
+use crate::ticks::{self, ClockPair};
 
 /// The number of a text that is none.
 pub const UNNAMED: u32 = 0;
@@ -144,25 +146,28 @@ impl Recorder {
 
     /// Records a call. Keeps `errno`.
     #[inline]
-    pub fn commit(&self, op: Op, draft: &Draft) {
+    pub fn commit(&self, op: Op, record: &CallRecord) {
         in_thread(|thread| {
-            if self.thins.load(Ordering::Relaxed) != 0 && self.thin(thread, op, draft) {
+            if self.thins.load(Ordering::Relaxed) != 0 && self.thin(thread, op, record) {
                 return;
             }
             if let Some(segment) = self.segment_of(thread)
                 && let Some(slot) = segment.reserve(1)
             {
-                segment.complete(slot, record(op as u16, draft, thread));
+                segment.complete(
+                    slot,
+                    CallRecord { op: op as u16, thread: thread.id.get(), ..*record },
+                );
                 return;
             }
-            self.commit_elsewhere(thread, op as u16, draft);
+            self.commit_elsewhere(thread, op as u16, record);
         });
     }
 
     /// Records a call that may not come back, before it is made. Keeps `errno`.
-    pub fn commit_provisionally(&self, op: Op, draft: &Draft) -> Provisional {
+    pub fn commit_provisionally(&self, op: Op, record: &CallRecord) -> Provisional {
         in_thread(|thread| {
-            self.commit(op, draft);
+            self.commit(op, record);
             let segment = thread.segment.load(Ordering::Relaxed);
             // SAFETY: null, or this thread's segment, which stays mapped while it has it.
             let head = unsafe { segment.as_ref() };
@@ -177,7 +182,7 @@ impl Recorder {
 
     /// Corrects a record of a call that came back after all; if its segment is gone, there is another
     /// record of it. Keeps `errno`.
-    pub fn correct(&self, provisional: Provisional, draft: &Draft) {
+    pub fn correct(&self, provisional: Provisional, record: &CallRecord) {
         in_thread(|thread| {
             let segment = thread.segment.load(Ordering::Relaxed);
             // The thread may have got the same segment back, empty.
@@ -187,7 +192,7 @@ impl Recorder {
                     head.generation.load(Ordering::Relaxed) == provisional.generation
                 });
             let Some(slot) = NonNull::new(provisional.slot).filter(|_| is_here) else {
-                self.commit(provisional.op, draft);
+                self.commit(provisional.op, record);
                 return;
             };
             // SAFETY: the slot is this thread's own, in its segment.
@@ -197,9 +202,9 @@ impl Recorder {
             }
             // SAFETY: as above; segments are read when they are full or their process is gone.
             unsafe {
-                (*slot.as_ptr()).end = draft.end;
-                (*slot.as_ptr()).result = draft.result;
-                (*slot.as_ptr()).errno = draft.errno;
+                (*slot.as_ptr()).end = record.end;
+                (*slot.as_ptr()).result = record.result;
+                (*slot.as_ptr()).errno = record.errno;
             }
         });
     }
@@ -232,7 +237,7 @@ impl Recorder {
     }
 
     /// Says that nothing more is recorded, and why.
-    pub fn stop(&self, trouble: Trouble) {
+    pub fn stop(&self, trouble: DropReason) {
         if let Some(head) = self.head() {
             head.trouble.store(trouble as u32, Ordering::Relaxed);
         }
@@ -296,13 +301,13 @@ impl Recorder {
     }
 
     #[cold]
-    fn commit_elsewhere(&self, thread: &Thread, op: u16, draft: &Draft) {
+    fn commit_elsewhere(&self, thread: &Thread, op: u16, record: &CallRecord) {
         os::keep_errno(|| {
             // A segment that another thread left may be full by the time it is used.
             for _ in 0..TURNS {
                 let Some(segment) = self.turn(thread) else { break };
                 if let Some(slot) = segment.reserve(1) {
-                    segment.complete(slot, record(op, draft, thread));
+                    segment.complete(slot, CallRecord { op, thread: thread.id.get(), ..*record });
                     return;
                 }
             }
@@ -364,7 +369,7 @@ impl Recorder {
     fn close(&self, thread: &Thread, segment: *mut Segment) {
         let Some(place) = NonNull::new(segment) else { return };
         // SAFETY: mapped, and nobody else's; the field is its owner's.
-        unsafe { (*place.as_ptr()).to = Pair::now() };
+        unsafe { (*place.as_ptr()).to = ClockPair::now() };
         // SAFETY: as above.
         let head = unsafe { place.as_ref() };
         let is_kept = head.is_kept;
@@ -428,7 +433,7 @@ impl Recorder {
             head.begin(head.generation.load(Ordering::Relaxed).wrapping_add(1));
             head.skipped.store(0, Ordering::Relaxed);
             // SAFETY: this thread has it now; readers look at it when it is full again.
-            unsafe { (*segment.as_ptr()).from = Pair::now() };
+            unsafe { (*segment.as_ptr()).from = ClockPair::now() };
             head.next.0.store(0, Ordering::Release);
             Some(segment)
         })
@@ -465,7 +470,7 @@ impl Recorder {
             segment.number = number;
             segment.capacity = capacity(bytes);
             segment.is_kept = u32::from(is_kept);
-            segment.from = Pair::now();
+            segment.from = ClockPair::now();
             segment.begin(1);
             *segment.state.get_mut() = ACTIVE;
             segment.magic.store(SEGMENT_MAGIC, Ordering::Release);
@@ -480,7 +485,7 @@ impl Recorder {
     }
 
     /// A new mapped file of this process, in the folder or, when that is full, in the other one.
-    fn new_file(&self, number: u32, suffix: &str, bytes: usize) -> Result<NonNull<u8>, Trouble> {
+    fn new_file(&self, number: u32, suffix: &str, bytes: usize) -> Result<NonNull<u8>, DropReason> {
         // SAFETY: the config was written before recording was on.
         let config = unsafe { &*self.config.get() };
         let in_folder = |folder: &Text<1024>| {
@@ -511,9 +516,9 @@ impl Recorder {
             other => other,
         };
         made.map_err(|reason| match reason {
-            NoFile::Open => Trouble::Folder,
-            NoFile::Room => Trouble::Room,
-            NoFile::Map => Trouble::Map,
+            NoFile::Open => DropReason::Folder,
+            NoFile::Room => DropReason::Room,
+            NoFile::Map => DropReason::Map,
         })
     }
 
@@ -545,7 +550,7 @@ impl Recorder {
             let head = self.head.swap(ptr::null_mut(), Ordering::AcqRel);
             self.parent.store(head, Ordering::Release);
             if let Some(parent) = parent {
-                parent.trouble.store(Trouble::Child as u32, Ordering::Relaxed);
+                parent.trouble.store(DropReason::Child as u32, Ordering::Relaxed);
             }
         }
         page.epoch.store(self.next_epoch(), Ordering::Release);
@@ -557,7 +562,7 @@ impl Recorder {
         parent: Option<&Head>,
         arguments: impl Iterator<Item = &'a [u8]> + Clone,
     ) -> bool {
-        let start = Pair::now();
+        let start = ClockPair::now();
         self.started.store(start.ticks, Ordering::Relaxed);
         let Ok(place) = self.new_file(0, PROCESS_SUFFIX, PROCESS_BYTES) else { return false };
         // SAFETY: the config was written before.
@@ -599,10 +604,10 @@ impl Recorder {
     }
 
     /// Sampling and summaries. True if there is nothing more to do about this call.
-    fn thin(&self, thread: &Thread, op: Op, draft: &Draft) -> bool {
+    fn thin(&self, thread: &Thread, op: Op, record: &CallRecord) -> bool {
         // SAFETY: the config was written before recording was on.
         let config = unsafe { &*self.config.get() };
-        let facts = op.facts();
+        let facts = op.info();
         let is_app = facts.category == Category::App;
         if is_app || matches!(facts.class, Class::Process | Class::Open | Class::Close) {
             return false;
@@ -622,50 +627,51 @@ impl Recorder {
         // A summary that a signal interrupted must not be changed under its hands.
         config.summary_ns > 0
             && thread.depth.get() <= 1
-            && self.summarize(thread, op, draft, config.summary_ns)
+            && self.summarize(thread, op, record, config.summary_ns)
     }
 
     /// Adds a call to its open summary, or opens one. False if there is no room for one.
-    fn summarize(&self, thread: &Thread, op: Op, draft: &Draft, for_ns: u64) -> bool {
+    fn summarize(&self, thread: &Thread, op: Op, record: &CallRecord, for_ns: u64) -> bool {
         let Some(segment) = self.segment_of(thread) else { return false };
-        let Some(entry) = thread.summary(draft.file, op as u16) else { return false };
-        let duration = draft.end.saturating_sub(draft.start);
+        let Some(entry) = thread.summary(record.file, op as u16) else { return false };
+        let duration = record.end.saturating_sub(record.start);
         let done =
-            if op.facts().class.moves_bytes() { draft.result.max(0).cast_unsigned() } else { 0 };
+            if op.info().class.moves_bytes() { record.result.max(0).cast_unsigned() } else { 0 };
         let open = entry.get().filter(|open| {
             open.segment == NonNull::from(segment)
-                && open.file == draft.file
+                && open.file == record.file
                 && open.op == op as u16
                 // SAFETY: the slot is in this thread's segment; what stood in one that was mapped at
                 // the same place before was forgotten.
-                && draft.start.wrapping_sub(unsafe { open.slot.as_ref() }.start) < for_ns
+                && record.start.wrapping_sub(unsafe { open.slot.as_ref() }.start) < for_ns
         });
         if let Some(mut open) = open {
             // SAFETY: both slots are this thread's own, in a mapping that stays while it has it.
             unsafe {
                 let head = open.slot.as_mut();
-                head.end = head.end.max(draft.end);
-                head.size += draft.size;
+                head.end = head.end.max(record.end);
+                head.size += record.size;
                 head.result += done.cast_signed();
-                open.slot.add(1).cast::<Summary>().as_mut().add(duration, done, draft.errno);
+                open.slot.add(1).cast::<Summary>().as_mut().add(duration, done, record.errno);
             }
             return true;
         }
         let Some(slot) = segment.reserve(2) else { return false };
         let mut summary = Summary { shortest: u64::MAX, least: u64::MAX, ..Summary::default() };
-        summary.add(duration, done, draft.errno);
+        summary.add(duration, done, record.errno);
         // SAFETY: the second of the two slots that were just taken.
         unsafe { slot.add(1).cast::<Summary>().write(summary) };
-        let head = Record {
+        let head = CallRecord {
             op: op::SUMMARY,
             more: op as u16,
             result: done.cast_signed(),
             errno: 0,
-            ..record(op as u16, draft, thread)
+            thread: thread.id.get(),
+            ..*record
         };
         segment.complete(slot, head);
         let segment = NonNull::from(segment);
-        entry.set(Some(OpenSummary { segment, slot, file: draft.file, op: op as u16 }));
+        entry.set(Some(OpenSummary { segment, slot, file: record.file, op: op as u16 }));
         true
     }
 }
@@ -676,25 +682,7 @@ pub struct Provisional {
     op: Op,
     segment: *mut Segment,
     generation: u32,
-    slot: *mut Record,
-}
-
-#[inline]
-fn record(op: u16, draft: &Draft, thread: &Thread) -> Record {
-    Record {
-        start: draft.start,
-        end: draft.end,
-        size: draft.size,
-        result: draft.result,
-        offset: draft.offset,
-        arg: draft.arg,
-        file: draft.file,
-        thread: thread.id.get(),
-        op,
-        errno: draft.errno,
-        tag: 0,
-        more: 0,
-    }
+    slot: *mut CallRecord,
 }
 
 /// A thread ends: another one may go on with its segment.

@@ -10,7 +10,7 @@ use crate::app::{self, CallFacts, Tags};
 use crate::op::Op;
 use crate::record::TextKind;
 use crate::recorder::{UNNAMED, recorder};
-use crate::ticks::{self, Pair};
+use crate::ticks::{self, ClockPair};
 
 /// Nobody has looked yet.
 const UNKNOWN: u8 = 0;
@@ -93,7 +93,7 @@ impl Route {
 
     /// This program's own recorder is on from now on.
     pub(crate) fn set_own() {
-        let now = Pair::now();
+        let now = ClockPair::now();
         OWN_TICKS.store(now.ticks, Ordering::Relaxed);
         OWN_NS.store(now.monotonic_ns, Ordering::Relaxed);
         ROUTE.store(OWN, Ordering::Release);
@@ -197,7 +197,7 @@ pub(crate) fn ticks_of(duration_ns: u64) -> u64 {
 
 #[cold]
 fn measure_rate() -> u64 {
-    let now = Pair::now();
+    let now = ClockPair::now();
     let ns = now.monotonic_ns.saturating_sub(OWN_NS.load(Ordering::Relaxed)).max(1);
     let ticks = now.ticks.saturating_sub(OWN_TICKS.load(Ordering::Relaxed));
     let rate = ((u128::from(ticks) << RATE_BITS) / u128::from(ns)) as u64;

@@ -8,8 +8,8 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use crate::op;
-use crate::record::{Record, SLOT_BYTES};
-use crate::ticks::Pair;
+use crate::record::{CallRecord, SLOT_BYTES};
+use crate::ticks::ClockPair;
 
 /// How the name of a segment's file ends.
 pub const SEGMENT_SUFFIX: &str = ".segment";
@@ -53,8 +53,8 @@ pub(crate) struct Segment {
     pub(crate) reserved: u32,
     /// Calls that sampling left out.
     pub(crate) skipped: AtomicU64,
-    pub(crate) from: Pair,
-    pub(crate) to: Pair,
+    pub(crate) from: ClockPair,
+    pub(crate) to: ClockPair,
     /// The next free slot, in a cache line of its own.
     pub(crate) next: Line,
 }
@@ -100,13 +100,13 @@ pub(crate) const fn capacity(bytes: usize) -> u32 {
 impl Segment {
     /// Takes `slots` slots in a row. `None` if they are not there; what is left is then filled up.
     #[inline]
-    pub(crate) fn reserve(&self, slots: u32) -> Option<NonNull<Record>> {
+    pub(crate) fn reserve(&self, slots: u32) -> Option<NonNull<CallRecord>> {
         let first = self.next.take(slots);
         if first.saturating_add(slots) <= self.capacity {
             return Some(self.slot(first));
         }
         if first < self.capacity {
-            let padding = Record { op: op::PADDING, ..Record::default() };
+            let padding = CallRecord { op: op::PADDING, ..CallRecord::default() };
             self.complete(self.slot(first), padding);
         }
         None
@@ -114,7 +114,7 @@ impl Segment {
 
     /// The slot of a number, which is below the capacity.
     #[inline]
-    pub(crate) fn slot(&self, number: u32) -> NonNull<Record> {
+    pub(crate) fn slot(&self, number: u32) -> NonNull<CallRecord> {
         let base = NonNull::from(self).cast::<u8>();
         // SAFETY: the mapping behind a head holds the head and `capacity` slots.
         unsafe { base.add(HEAD_BYTES + number as usize * SLOT_BYTES) }.cast()
@@ -122,9 +122,9 @@ impl Segment {
 
     /// Fills a slot that [`Self::reserve`] gave to this thread.
     #[inline]
-    pub(crate) fn complete(&self, slot: NonNull<Record>, record: Record) {
+    pub(crate) fn complete(&self, slot: NonNull<CallRecord>, record: CallRecord) {
         // The tag is written once more below, after everything else.
-        let before = Record { tag: 0, ..record };
+        let before = CallRecord { tag: 0, ..record };
         // SAFETY: the slot is this thread's own, in a mapping that stays.
         unsafe { slot.write(before) };
         Self::tag_in(slot).store(self.tag_now(), Ordering::Release);
@@ -146,7 +146,7 @@ impl Segment {
 
     /// The field of a slot by which it is complete.
     #[inline]
-    pub(crate) fn tag_in<'a>(slot: NonNull<Record>) -> &'a AtomicU16 {
+    pub(crate) fn tag_in<'a>(slot: NonNull<CallRecord>) -> &'a AtomicU16 {
         // SAFETY: the slot is in a mapping that outlives its use here; the field is aligned and
         // nobody writes it but through this atomic, or before the slot is complete.
         unsafe { AtomicU16::from_ptr(&raw mut (*slot.as_ptr()).tag) }
@@ -161,7 +161,7 @@ pub(crate) const fn tag_of(generation: u32) -> u32 {
 /// Brings the slot after the next one near: segments go round through more memory than caches hold, and
 /// the next record comes too soon to wait for it then.
 #[inline]
-fn prefetch(slot: NonNull<Record>) {
+fn prefetch(slot: NonNull<CallRecord>) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint; addresses that are not mapped do no harm.
     unsafe {

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU16, Ordering, compiler_fence};
 
 use crate::op;
 use crate::os;
-use crate::record::{Record, SLOT_BYTES, TextKind};
+use crate::record::{CallRecord, SLOT_BYTES, TextKind};
 use crate::segment::{HEAD_BYTES, Segment};
 
 /// Summaries that a thread keeps open.
@@ -16,7 +16,7 @@ const OPEN_SUMMARIES: usize = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct OpenSummary {
     pub(crate) segment: NonNull<Segment>,
-    pub(crate) slot: NonNull<Record>,
+    pub(crate) slot: NonNull<CallRecord>,
     pub(crate) file: u32,
     pub(crate) op: u16,
 }
@@ -142,18 +142,18 @@ impl Thread {
     pub(crate) fn write_text(
         &self,
         segment: &Segment,
-        place: NonNull<Record>,
+        place: NonNull<CallRecord>,
         note: Note,
         text: &[u8],
     ) {
-        let head = Record {
+        let head = CallRecord {
             op: op::TEXT,
             file: note.number,
             offset: i64::from(note.base),
             arg: note.kind as u64,
             size: text.len() as u64,
             thread: self.id.get(),
-            ..Record::default()
+            ..CallRecord::default()
         };
         segment.complete(place, head);
         // SAFETY: `place` is the first of as many slots as the text needs behind it, all ours.

@@ -14,14 +14,14 @@ static COUNTER: AtomicBool = AtomicBool::new(false);
 /// Both clocks at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Pair {
+pub struct ClockPair {
     /// Ticks.
     pub ticks: u64,
     /// Nanoseconds of the monotonic clock.
     pub monotonic_ns: u64,
 }
 
-impl Pair {
+impl ClockPair {
     /// Both clocks now.
     pub fn now() -> Self {
         Self::read(now)
@@ -92,7 +92,7 @@ fn counter() -> u64 {
 /// Ticks of one machine to nanoseconds of its monotonic clock, by straight lines between pairs.
 #[derive(Clone, Debug, Default)]
 pub struct Timebase {
-    pairs: Vec<Pair>,
+    pairs: Vec<ClockPair>,
 }
 
 /// Pairs that are closer together say more about the reading of clocks than about their rates.
@@ -101,13 +101,14 @@ const APART_NS: u64 = 1_000_000_000;
 impl Timebase {
     /// Takes a pair into account. Pairs between others that are less than a second apart are left out,
     /// but for the first and the last one.
-    pub fn add(&mut self, pair: Pair) {
+    pub fn add(&mut self, pair: ClockPair) {
         let at = self.pairs.partition_point(|other| other.ticks < pair.ticks);
         if self.pairs.get(at) == Some(&pair) {
             return;
         }
         self.pairs.insert(at, pair);
-        let near = |a: &Pair, b: &Pair| b.monotonic_ns.saturating_sub(a.monotonic_ns) < APART_NS;
+        let near =
+            |a: &ClockPair, b: &ClockPair| b.monotonic_ns.saturating_sub(a.monotonic_ns) < APART_NS;
         // The one that stopped being the first or the last, or the new one between others.
         let last = self.pairs.len() - 1;
         let between = match at {
@@ -167,7 +168,7 @@ impl Timebase {
 /// A straight line of a [`Timebase`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    from: Pair,
+    from: ClockPair,
     /// Nanoseconds a tick, times 2^32.
     per_tick: u64,
     least: u64,
@@ -177,7 +178,7 @@ pub struct Rate {
 impl Rate {
     /// Ticks that are nanoseconds.
     pub const ONE: Self = Self {
-        from: Pair { ticks: 0, monotonic_ns: 0 },
+        from: ClockPair { ticks: 0, monotonic_ns: 0 },
         per_tick: 1 << 32,
         least: 0,
         most: u64::MAX,
@@ -213,8 +214,8 @@ impl Rate {
 mod tests {
     use super::*;
 
-    fn pair(ticks: u64, monotonic_ns: u64) -> Pair {
-        Pair { ticks, monotonic_ns }
+    fn pair(ticks: u64, monotonic_ns: u64) -> ClockPair {
+        ClockPair { ticks, monotonic_ns }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use feedline_recorder::{
-    AppEvent, CallFacts, Config, Ending, Entry, ProcessFile, SegmentFile, Site, Tags, Text,
+    AppEvent, CallFacts, Config, Ending, ProcessFile, SegmentEntry, SegmentFile, Site, Tags, Text,
     TextKind, UNNAMED, is_recording, name_thread, recorder,
 };
 
@@ -39,15 +39,15 @@ fn read(folder: &Path, pid: u32) -> Seen {
         }
         for entry in segment.entries() {
             match entry {
-                Entry::Text { number, base, kind, text } => {
+                SegmentEntry::Text { number, base, kind, text } => {
                     let text = String::from_utf8(text.to_vec()).unwrap();
                     assert!(seen.texts.insert(number, (kind, base, text)).is_none());
                 }
-                Entry::Call(op, record) => {
+                SegmentEntry::Call(op, record) => {
                     let event = AppEvent::unpack(op, &record).expect("nothing else was recorded");
                     seen.events.push((record.start, record.end, event));
                 }
-                Entry::Summary(..) => panic!("nothing is summed up"),
+                SegmentEntry::Summary(..) => panic!("nothing is summed up"),
             }
         }
     }

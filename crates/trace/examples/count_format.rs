@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use feedline_trace::{
-    Batch, FORMATS, Output, Sink, Tables, TraceError, TraceFormat, WriteOptions, convert,
+    Batch, EventSink, FORMATS, Output, Tables, TraceError, TraceFormat, WriteOptions, convert,
     recognize_among,
 };
 
@@ -28,7 +28,7 @@ struct CountSink {
     counts: BTreeMap<String, u64>,
 }
 
-impl Sink for CountSink {
+impl EventSink for CountSink {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         for event in &batch.events {
             *self.counts.entry(tables.name(event.name).to_owned()).or_default() += event.count;

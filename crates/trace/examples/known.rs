@@ -14,9 +14,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use feedline_recorder::{
-    Config, Draft, Ending, Op, Text, TextKind, is_counter_trusted, now, recorder,
+    CallRecord, Config, Ending, Op, Text, TextKind, is_counter_trusted, now, recorder,
 };
-use feedline_trace::{Batch, Drainer, Folder, Source as _, Tables};
+use feedline_trace::{Batch, Drainer, EventSource as _, Folder, Tables};
 
 fn config(folder: &str, overflow: &str) -> Config {
     Config {
@@ -37,9 +37,9 @@ fn start_with(config: &Config) {
     assert!(recorder().start(config, arguments.into_iter()), "recording did not start");
 }
 
-fn draft(file: u32) -> Draft {
+fn record(file: u32) -> CallRecord {
     let start = now();
-    Draft { start, end: now().max(start + 1), file, ..Draft::default() }
+    CallRecord { start, end: now().max(start + 1), file, ..CallRecord::default() }
 }
 
 /// One event of each kind.
@@ -50,19 +50,19 @@ fn events() {
     let pipe = recorder.text(TextKind::Object, 0, b"pipe:[7]");
     let site = recorder.text(TextKind::Span, 0, b"data\0item");
     let depth = recorder.text(TextKind::Span, 0, b"queue\0depth");
-    let flags = Draft { arg: 0o1101, size: 0o644, result: 5, ..draft(file) };
+    let flags = CallRecord { arg: 0o1101, size: 0o644, result: 5, ..record(file) };
     recorder.commit(Op::Open, &flags);
     for index in 0..1000_i64 {
         let offset = index * 4096;
-        let read = Draft { size: 4096, result: 4096, offset, ..draft(file) };
+        let read = CallRecord { size: 4096, result: 4096, offset, ..record(file) };
         recorder.commit(Op::Pread64, &read);
     }
-    recorder.commit(Op::Write, &Draft { size: 10, result: -1, errno: 32, ..draft(pipe) });
-    recorder.commit(Op::Rename, &Draft { arg: u64::from(base), ..draft(file) });
-    let span = Draft { size: u64::MAX, result: 2, offset: 7, arg: 41, ..draft(site) };
+    recorder.commit(Op::Write, &CallRecord { size: 10, result: -1, errno: 32, ..record(pipe) });
+    recorder.commit(Op::Rename, &CallRecord { arg: u64::from(base), ..record(file) });
+    let span = CallRecord { size: u64::MAX, result: 2, offset: 7, arg: 41, ..record(site) };
     recorder.commit(Op::Span, &span);
-    recorder.commit(Op::Counter, &Draft { size: 2.5_f64.to_bits(), ..draft(depth) });
-    recorder.commit(Op::Close, &draft(file));
+    recorder.commit(Op::Counter, &CallRecord { size: 2.5_f64.to_bits(), ..record(depth) });
+    recorder.commit(Op::Close, &record(file));
 }
 
 /// A thousand reads of 10 to 19 ns, one of ten with an error, without looking at the clock.
@@ -74,16 +74,16 @@ fn thinned(config: Config) {
     for index in 0..1000_u64 {
         let start = begin + index * 100;
         let is_bad = index % 10 == 3;
-        let draft = Draft {
+        let record = CallRecord {
             start,
             end: start + 10 + index % 10,
             size: 4096,
             result: if is_bad { -1 } else { 1000 + index.cast_signed() },
             errno: if is_bad { 5 } else { 0 },
             file,
-            ..Draft::default()
+            ..CallRecord::default()
         };
-        recorder.commit(Op::Read, &draft);
+        recorder.commit(Op::Read, &record);
     }
     recorder.end(Ending::Exit, 7);
 }
@@ -99,16 +99,16 @@ fn reads(path: &str, count: u64) {
         let start = now();
         let read = file.read_at(&mut buffer, offset).expect("a file to read");
         let end = now();
-        let draft = Draft {
+        let record = CallRecord {
             start,
             end,
             size: 4096,
             result: read as i64,
             offset: offset as i64,
             file: text,
-            ..Draft::default()
+            ..CallRecord::default()
         };
-        recorder.commit(Op::Pread64, &draft);
+        recorder.commit(Op::Pread64, &record);
     }
 }
 
@@ -162,7 +162,7 @@ fn turns(folder: &str) {
     let mut first = 0;
     loop {
         for offset in first..first + 10_000 {
-            recorder().commit(Op::Pread64, &Draft { offset, ..draft(file) });
+            recorder().commit(Op::Pread64, &CallRecord { offset, ..record(file) });
         }
         first += 10_000;
         println!("ready");

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
-use feedline_trace::{Batch, End, Event, FolderWriter, Kind, Process, Sink as _, Tables};
+use feedline_trace::{Batch, End, Event, EventKind, EventSink as _, FolderWriter, Process, Tables};
 
 const RANKS: usize = 4;
 const READERS: usize = 4;
@@ -42,17 +42,17 @@ enum Word {
     Close,
 }
 
-const WORDS: [(Word, Kind, &str, &str); 10] = [
-    (Word::Fetch, Kind::Span, "dataloader", "fetch.iter"),
-    (Word::Compute, Kind::Span, "compute", "compute"),
-    (Word::Meet, Kind::Span, "comm", "all_reduce"),
-    (Word::Train, Kind::Span, "pipeline", "train"),
-    (Word::Batch, Kind::Span, "dataloader", "batch"),
-    (Word::Item, Kind::Span, "data", "item"),
-    (Word::Preprocess, Kind::Span, "data", "preprocess"),
-    (Word::Open, Kind::Call, "POSIX", "open"),
-    (Word::Read, Kind::Call, "POSIX", "read"),
-    (Word::Close, Kind::Call, "POSIX", "close"),
+const WORDS: [(Word, EventKind, &str, &str); 10] = [
+    (Word::Fetch, EventKind::Span, "dataloader", "fetch.iter"),
+    (Word::Compute, EventKind::Span, "compute", "compute"),
+    (Word::Meet, EventKind::Span, "comm", "all_reduce"),
+    (Word::Train, EventKind::Span, "pipeline", "train"),
+    (Word::Batch, EventKind::Span, "dataloader", "batch"),
+    (Word::Item, EventKind::Span, "data", "item"),
+    (Word::Preprocess, EventKind::Span, "data", "preprocess"),
+    (Word::Open, EventKind::Call, "POSIX", "open"),
+    (Word::Read, EventKind::Call, "POSIX", "read"),
+    (Word::Close, EventKind::Call, "POSIX", "close"),
 ];
 
 /// A thread, and what it recorded since its last whole segment.
@@ -134,7 +134,7 @@ impl Recording {
                 process,
                 thread: pid + number,
                 start_ns: START_NS,
-                kind: Kind::Span,
+                kind: EventKind::Span,
                 category: self.tables.name_row("thread"),
                 name: self.tables.name_row(&name),
                 count: 1,

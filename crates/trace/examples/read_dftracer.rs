@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 
 use feedline_trace::dftracer::{Chunk, DftracerSource, Wanted};
-use feedline_trace::{Batch, Source as _, Tables};
+use feedline_trace::{Batch, EventSource as _, Tables};
 use flate2::read::MultiGzDecoder;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

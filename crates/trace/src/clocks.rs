@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use feedline_recorder::{Pair, Rate, Timebase};
+use feedline_recorder::{ClockPair, Rate, Timebase};
 
 /// Nanoseconds since 1970 now.
 pub(crate) fn wall_ns() -> i64 {
@@ -12,7 +12,7 @@ pub(crate) fn wall_ns() -> i64 {
 
 /// The wall clock less the monotonic clock, now.
 pub(crate) fn wall_offset_ns() -> i64 {
-    let monotonic_ns = Pair::by_counter(false).monotonic_ns;
+    let monotonic_ns = ClockPair::by_counter(false).monotonic_ns;
     wall_ns() - i64::try_from(monotonic_ns).unwrap_or(0)
 }
 
@@ -29,7 +29,7 @@ impl Clocks {
         Self { timebase: Timebase::default(), wall_offset_ns }
     }
 
-    pub(crate) fn add(&mut self, pair: Pair) {
+    pub(crate) fn add(&mut self, pair: ClockPair) {
         self.timebase.add(pair);
     }
 

@@ -4,15 +4,15 @@
 //! `.pfw`, or `.pfw.gz` if compressed, one a process. Paths are hashes, and other lines say which.
 
 mod chunk;
-mod directory;
 mod hash;
 mod join;
 mod members;
+mod metadata_index;
 mod pieces;
 mod record;
 mod sink;
 mod source;
-mod swift;
+mod usual_line;
 
 pub use chunk::{BadLine, Chunk, Item, Metadata, Named, RawEvent, Wanted};
 pub use hash::{Hash, hash_of};

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use feedline_recorder::{
-    PROCESS_SUFFIX, Pair, ProcessFile, ReadError, SEGMENT_SUFFIX, SegmentFile,
+    ClockPair, PROCESS_SUFFIX, ProcessFile, ReadError, SEGMENT_SUFFIX, SegmentFile,
 };
 
 use self::convert::{Context, Converter, Moved};
@@ -444,7 +444,7 @@ impl Drainer {
             let clocks = self.clocks.entry(facts.boot.clone()).or_insert_with(offset);
             clocks.add(facts.start);
             if facts.counter && facts.boot == alive::boot() {
-                clocks.add(Pair::by_counter(true));
+                clocks.add(ClockPair::by_counter(true));
             }
             self.processes.add(facts, Some(file), None, &mut self.tables);
         }
@@ -491,7 +491,7 @@ impl Drainer {
 
     /// Looks at both clocks once a second.
     fn look_at_clocks(&mut self) {
-        let pair = Pair::by_counter(true);
+        let pair = ClockPair::by_counter(true);
         if pair.monotonic_ns.saturating_sub(self.looked_ns) >= CLOCKS_NS {
             self.looked_ns = pair.monotonic_ns;
             self.add_pair();
@@ -500,7 +500,7 @@ impl Drainer {
 
     fn add_pair(&mut self) {
         if let Some(clocks) = self.clocks.get_mut(alive::boot()) {
-            clocks.add(Pair::by_counter(true));
+            clocks.add(ClockPair::by_counter(true));
         }
     }
 
@@ -693,9 +693,9 @@ struct Order {
 impl Order {
     fn of(row: u32, file: &SegmentFile) -> Self {
         let thread = file.entries().find_map(|entry| match entry {
-            feedline_recorder::Entry::Call(_, record)
-            | feedline_recorder::Entry::Summary(_, record, _) => Some(record.thread),
-            feedline_recorder::Entry::Text { .. } => None,
+            feedline_recorder::SegmentEntry::Call(_, record)
+            | feedline_recorder::SegmentEntry::Summary(_, record, _) => Some(record.thread),
+            feedline_recorder::SegmentEntry::Text { .. } => None,
         });
         Self { row, thread: thread.unwrap_or(0), ticks: file.pairs().0.ticks }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What kind of event this is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum EventKind {
     /// A call of the C library.
     #[default]
     Call,
@@ -19,7 +19,7 @@ pub enum Kind {
     Instant,
 }
 
-impl Kind {
+impl EventKind {
     /// All of them.
     pub const ALL: [Self; 5] =
         [Self::Call, Self::Span, Self::Counter, Self::Summary, Self::Instant];
@@ -48,7 +48,7 @@ pub struct Event {
     /// How long it took.
     pub duration_ns: u64,
     /// What it is.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Row of the category's name: `POSIX`, `STDIO`, or the program's own.
     pub category: u32,
     /// Row of the name: the symbol that was called, or the program's own.
@@ -66,7 +66,7 @@ pub struct Event {
     /// The error of the call, 0 if there was none.
     pub errno: u16,
     /// The call's other argument: flags of an `open`, command of a `fcntl`. Its name is in
-    /// [`Facts::arg`](feedline_recorder::Facts::arg).
+    /// [`OpInfo::arg`](feedline_recorder::OpInfo::arg).
     pub arg: Option<i64>,
     /// The program's epoch.
     pub epoch: Option<i64>,
@@ -90,7 +90,7 @@ impl Event {
     /// The numbers that it has, by the names that viewers show; those of a summary only for one.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = (&'static str, i64)> {
         let signed = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
-        let calls = (self.kind == Kind::Summary).then_some(self.count);
+        let calls = (self.kind == EventKind::Summary).then_some(self.count);
         let all = [
             ("offset", self.offset),
             ("size", self.size),

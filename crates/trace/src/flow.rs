@@ -4,21 +4,21 @@ use std::path::PathBuf;
 
 use crate::error::TraceError;
 use crate::event::Batch;
-use crate::intake::Intake;
+use crate::read_stats::ReadStats;
 use crate::tables::Tables;
 
 /// A trace that is read from its beginning to its end.
-pub trait Source {
+pub trait EventSource {
     /// Puts the next events into `batch`, which it empties first, and what they refer to into `tables`.
     /// False, with an empty batch, when there are no more. Batches are bounded: some ten thousand events.
     fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError>;
 
     /// What reading has met so far; complete after the last batch.
-    fn intake(&self) -> &Intake;
+    fn read_stats(&self) -> &ReadStats;
 }
 
 /// A trace that is being written.
-pub trait Sink {
+pub trait EventSink {
     /// Takes events.
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError>;
 
@@ -53,7 +53,10 @@ pub struct Slices {
 }
 
 /// Copies all events once.
-pub fn copy_events(source: &mut dyn Source, sink: &mut dyn Sink) -> Result<(), TraceError> {
+pub fn copy_events(
+    source: &mut dyn EventSource,
+    sink: &mut dyn EventSink,
+) -> Result<(), TraceError> {
     let (mut tables, mut batch) = (Tables::default(), Batch::default());
     while source.next_batch(&mut tables, &mut batch)? {
         sink.write(&tables, &batch)?;
@@ -63,14 +66,14 @@ pub fn copy_events(source: &mut dyn Source, sink: &mut dyn Sink) -> Result<(), T
 
 /// Copies all events as often as the sink needs them. `open` opens the trace from its beginning.
 pub fn convert<'s>(
-    mut open: impl FnMut() -> Result<Box<dyn Source + 's>, TraceError>,
-    sink: &mut dyn Sink,
-) -> Result<Intake, TraceError> {
+    mut open: impl FnMut() -> Result<Box<dyn EventSource + 's>, TraceError>,
+    sink: &mut dyn EventSink,
+) -> Result<ReadStats, TraceError> {
     loop {
         let mut source = open()?;
         copy_events(&mut *source, sink)?;
         if sink.is_complete() {
-            return Ok(source.intake().clone());
+            return Ok(source.read_stats().clone());
         }
     }
 }

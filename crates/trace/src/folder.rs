@@ -9,17 +9,17 @@ mod cursor;
 mod event_columns;
 mod page_head;
 mod reader;
+mod row_group_contents;
 mod schema;
 mod sink;
-mod survey;
 mod table_file;
 mod writer;
 
 pub use blocks::{ABSENT, Block, BlockFacts, Blocks, Column};
 pub use reader::Folder;
+pub use row_group_contents::RowGroupContents;
 pub use schema::{ColumnFacts, VERSION, columns_of};
 pub use sink::FolderSink;
-pub use survey::Survey;
 pub use writer::{FolderWriter, Written};
 
 pub(crate) use at::At;

@@ -1,4 +1,4 @@
-//! The trace formats: one row each. A new format is a module with a [`Source`], a [`Sink`] or both, and
+//! The trace formats: one row each. A new format is a module with a [`EventSource`], a [`EventSink`] or both, and
 //! one row in [`FORMATS`].
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::dftracer::{DftracerSink, DftracerSource, Dialect, TimeUnit};
 use crate::drain::SEGMENTS;
 use crate::error::TraceError;
 use crate::file_slice::FileSlice;
-use crate::flow::{Sink, Source};
+use crate::flow::{EventSink, EventSource};
 use crate::folder::{Folder, FolderSink, TRACE_FILE};
 use crate::perfetto::{PerfettoExport, View};
 
@@ -41,9 +41,9 @@ pub struct TraceFormat {
 }
 
 /// Opens a trace of one format.
-pub type OpenSource = fn(&[FileSlice]) -> Result<Box<dyn Source>, TraceError>;
+pub type OpenSource = fn(&[FileSlice]) -> Result<Box<dyn EventSource>, TraceError>;
 /// Begins a trace of one format.
-pub type CreateSink = fn(&Path, &WriteOptions) -> Result<Box<dyn Sink>, TraceError>;
+pub type CreateSink = fn(&Path, &WriteOptions) -> Result<Box<dyn EventSink>, TraceError>;
 
 /// What a trace consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum Files {
 /// How an analysis gets at the events of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Through [`Source`], from the beginning to the end.
+    /// Through [`EventSource`], from the beginning to the end.
     Stream,
     /// Row groups that can be read in any order and more than once.
     RowGroups,
@@ -184,7 +184,7 @@ const DFTRACER: TraceFormat = TraceFormat {
     ..TraceFormat::BASE
 };
 
-fn dftracer(path: &Path, dialect: Dialect, options: &WriteOptions) -> Box<dyn Sink> {
+fn dftracer(path: &Path, dialect: Dialect, options: &WriteOptions) -> Box<dyn EventSink> {
     Box::new(DftracerSink::new(path, dialect, options.time_unit))
 }
 

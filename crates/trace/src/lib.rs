@@ -1,6 +1,6 @@
 //! Traces: what an event is, the folder in which a trace is kept, and the formats of other tools.
 //!
-//! A trace comes from a [`Source`] in batches and goes to a [`Sink`]; every format is one or both. What
+//! A trace comes from a [`EventSource`] in batches and goes to a [`EventSink`]; every format is one or both. What
 //! events share (names, files, processes) stands in [`Tables`], which grow while events come.
 
 #![forbid(unsafe_code)]
@@ -13,14 +13,14 @@ mod event;
 mod file_slice;
 mod flow;
 mod folder;
-mod pickup;
 mod process;
+mod recover;
 mod tables;
 
-mod intake;
+mod field_names;
 mod json;
-mod layout;
-mod unfinished;
+mod partial_file;
+mod read_stats;
 mod words;
 
 pub mod chrome;
@@ -32,19 +32,19 @@ mod recognize;
 
 pub use drain::{DrainReport, Drainer, ProcessProblem};
 pub use error::TraceError;
-pub use event::{Batch, Event, Kind};
+pub use event::{Batch, Event, EventKind};
 pub use file_slice::FileSlice;
-pub use flow::{Output, Sink, Slices, Source, convert, copy_events};
+pub use flow::{EventSink, EventSource, Output, Slices, convert, copy_events};
 pub use folder::{
     ABSENT, Block, BlockFacts, Blocks, Column, ColumnFacts, Folder, FolderSink, FolderWriter,
-    Survey, VERSION, Written, columns_of,
+    RowGroupContents, VERSION, Written, columns_of,
 };
 pub use formats::{
     Access, CreateSink, FORMATS, Files, OpenSource, TraceFormat, WriteOption, WriteOptions,
     readable,
 };
-pub use intake::{Damage, Intake};
-pub use pickup::{Recovered, recover};
 pub use process::{End, Process};
-pub use recognize::{Found, recognize, recognize_among};
+pub use read_stats::{Damage, ReadStats};
+pub use recognize::{RecognizedTrace, recognize, recognize_among};
+pub use recover::{Recovered, recover};
 pub use tables::Tables;

@@ -1,6 +1,6 @@
 //! Perfetto's traces, written and not read.
 //!
-//! A trace is looked at twice: a survey finds out when it begins, who is in it and how long its
+//! A trace is looked at twice: a scan finds out when it begins, who is in it and how long its
 //! calls take; then the sink writes. If there are more calls than a browser can show, the
 //! shortest are merged into one slice a run, and a third look at the trace finds the runs, so that
 //! they lie within what they belong to. Counters cover every call all the same.
@@ -13,9 +13,9 @@ mod export;
 mod flows;
 mod lanes;
 mod proto;
+mod scan;
 mod sink;
 mod slices;
-mod survey;
 mod view;
 
 pub use export::PerfettoExport;

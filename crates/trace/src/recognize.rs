@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use crate::dftracer::Pieces;
 use crate::error::TraceError;
 use crate::file_slice::FileSlice;
-use crate::flow::Source;
+use crate::flow::EventSource;
 use crate::formats::{FORMATS, Files, TraceFormat};
 
 /// A trace whose format is known.
 #[derive(Clone, Debug)]
-pub struct Found<'f> {
+pub struct RecognizedTrace<'f> {
     /// Its format.
     pub format: &'f TraceFormat,
     /// Its files in the order of their names, or its folder.
     pub files: Vec<FileSlice>,
 }
 
-impl<'f> Found<'f> {
+impl<'f> RecognizedTrace<'f> {
     fn of(format: &'f TraceFormat, path: &Path) -> Self {
         Self { format, files: vec![FileSlice::of(path)] }
     }
 
     /// Opens the trace from its beginning.
-    pub fn open(&self) -> Result<Box<dyn Source>, TraceError> {
+    pub fn open(&self) -> Result<Box<dyn EventSource>, TraceError> {
         match self.format.open {
             Some(open) => open(&self.files),
             None => {
@@ -37,7 +37,7 @@ impl<'f> Found<'f> {
 
 /// Finds the format of a trace. Folders are searched for files of formats with a file per process,
 /// sub-folders included. Formats that cannot be read are an error.
-pub fn recognize(path: &Path) -> Result<Found<'static>, TraceError> {
+pub fn recognize(path: &Path) -> Result<RecognizedTrace<'static>, TraceError> {
     recognize_among(FORMATS, path)
 }
 
@@ -45,11 +45,11 @@ pub fn recognize(path: &Path) -> Result<Found<'static>, TraceError> {
 pub fn recognize_among<'f>(
     formats: &'f [TraceFormat],
     path: &Path,
-) -> Result<Found<'f>, TraceError> {
+) -> Result<RecognizedTrace<'f>, TraceError> {
     let read_error = |source| TraceError::Read { path: path.to_owned(), source };
     let is_folder = fs::metadata(path).map_err(read_error)?.is_dir();
     if let Some(format) = formats.iter().find(|format| (format.recognize)(&[], path)) {
-        return Ok(Found::of(format, path));
+        return Ok(RecognizedTrace::of(format, path));
     }
     if is_folder {
         return search(formats, path);
@@ -60,7 +60,7 @@ pub fn recognize_among<'f>(
         Some(format) if format.open.is_none() => {
             Err(TraceError::WriteOnly { path: path.to_owned(), title: format.title })
         }
-        Some(format) => Ok(Found::of(format, path)),
+        Some(format) => Ok(RecognizedTrace::of(format, path)),
         None => {
             let begin = bytes.trim_ascii_start();
             let found = String::from_utf8_lossy(&begin[..begin.len().min(16)]).into_owned();
@@ -70,7 +70,10 @@ pub fn recognize_among<'f>(
 }
 
 /// Looks in a folder for files of formats that have many.
-fn search<'f>(formats: &'f [TraceFormat], folder: &Path) -> Result<Found<'f>, TraceError> {
+fn search<'f>(
+    formats: &'f [TraceFormat],
+    folder: &Path,
+) -> Result<RecognizedTrace<'f>, TraceError> {
     let many = || {
         formats.iter().filter(|format| format.files == Files::PerProcess && format.open.is_some())
     };
@@ -80,7 +83,7 @@ fn search<'f>(formats: &'f [TraceFormat], folder: &Path) -> Result<Found<'f>, Tr
         files.sort();
         if !files.is_empty() {
             let files = files.into_iter().map(FileSlice::from).collect();
-            return Ok(Found { format, files });
+            return Ok(RecognizedTrace { format, files });
         }
     }
     let suffixes = many().flat_map(|format| format.suffixes).copied().collect();

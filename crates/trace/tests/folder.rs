@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use feedline_trace::{
-    Batch, End, Event, Folder, FolderWriter, Kind, Process, Recovered, Sink as _, Source as _,
-    Tables, TraceError, recover,
+    Batch, End, Event, EventKind, EventSink as _, EventSource as _, Folder, FolderWriter, Process,
+    Recovered, Tables, TraceError, recover,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -84,7 +84,7 @@ fn random_event(random: &mut StdRng, tables: &mut Tables, batch: &mut Batch) {
         thread: random.random(),
         start_ns: 1_700_000_000_000_000_000 + random.random_range(0..1_000_000_000_i64),
         duration_ns: unsigned(random),
-        kind: Kind::ALL[random.random_range(0..5)],
+        kind: EventKind::ALL[random.random_range(0..5)],
         category: tables.name_row(["POSIX", "STDIO", "data"][random.random_range(0..3)]),
         name: tables.name_row(names[random.random_range(0..names.len())]),
         file: random.random_bool(0.8).then(|| file(random, tables)),

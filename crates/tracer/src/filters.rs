@@ -15,7 +15,7 @@ const MOST_PATTERN_BYTES: usize = 4095;
 pub(crate) fn check_calls(list: &str) -> Result<(), TracerError> {
     let mut known: Vec<String> = OPS
         .iter()
-        .flat_map(|op| [op.facts().category.name().to_lowercase(), op.facts().class.name().into()])
+        .flat_map(|op| [op.info().category.name().to_lowercase(), op.info().class.name().into()])
         .collect();
     known.sort_unstable();
     known.dedup();

@@ -14,7 +14,9 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use feedline_trace::{Batch, Event, FileSlice, FolderWriter, Kind, Sink as _, Tables, TraceError};
+use feedline_trace::{
+    Batch, Event, EventKind, EventSink as _, FileSlice, FolderWriter, Tables, TraceError,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Problem;
@@ -43,7 +45,7 @@ const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 pub(crate) struct CachedFacts {
     pub(crate) source: String,
     pub(crate) lanes: Vec<KeptLane>,
-    /// Kind, category and name.
+    /// EventKind, category and name.
     pub(crate) event_types: Vec<(u8, String, String)>,
     pub(crate) events: u64,
     pub(crate) start_ns: i64,
@@ -85,7 +87,7 @@ pub(crate) fn cached_event_type(what: &EventType) -> (u8, String, String) {
 
 /// The reverse; none if no such kind is known.
 pub(crate) fn event_type_of((kind, category, name): &(u8, String, String)) -> Option<EventType> {
-    Some(EventType::new(*Kind::ALL.get(usize::from(*kind))?, category, name))
+    Some(EventType::new(*EventKind::ALL.get(usize::from(*kind))?, category, name))
 }
 
 /// Where the columns of some files are, or will be.

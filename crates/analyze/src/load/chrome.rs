@@ -1,7 +1,7 @@
 //! Files of Chrome's JSON as rows, on one axis of time.
 
 use feedline_trace::chrome::{ChromeSource, Clock};
-use feedline_trace::{FileSlice, Intake, Source as _, Tables};
+use feedline_trace::{EventSource as _, FileSlice, ReadStats, Tables};
 
 use super::dftracer::Receiver as _;
 use super::row_ingest::RowIngest;
@@ -13,7 +13,7 @@ const WALL_CLOCK_NS: i64 = 946_684_800_000_000_000;
 /// What is known about the files after they were read.
 #[derive(Debug)]
 pub(crate) struct Findings {
-    pub(crate) intake: Intake,
+    pub(crate) intake: ReadStats,
     /// Files, of several, that do not say when their time begins.
     pub(crate) unanchored: Vec<String>,
 }
@@ -34,7 +34,7 @@ pub(crate) fn read(
         ingest.read(&mut source, tables, progress)?;
     }
     let unanchored = unanchored(slices, source.clocks())?;
-    Ok(Findings { intake: source.intake().clone(), unanchored })
+    Ok(Findings { intake: source.read_stats().clone(), unanchored })
 }
 
 /// Files whose clock nobody knows: none, or all that have events. They are taken to share it, as programs of

@@ -3,7 +3,7 @@
 use feedline_trace::dftracer::{
     Chunk, DftracerSource, Joiner, Member, Naming, Next, Pieces, Wanted, member_starts, read_member,
 };
-use feedline_trace::{Batch, FileSlice, Intake, Source as _, Tables, TraceError};
+use feedline_trace::{Batch, EventSource as _, FileSlice, ReadStats, Tables, TraceError};
 
 use super::ordered::{Workforce, ordered};
 use super::{AnalyzeError, LoadOptions, LoadProgress};
@@ -32,7 +32,7 @@ enum Done {
 /// What is known about the files after they were read.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    pub(crate) intake: Intake,
+    pub(crate) intake: ReadStats,
     /// Units of time, in nanoseconds.
     pub(crate) units_ns: Vec<u64>,
     /// Processes that began and never said that they ended.
@@ -74,7 +74,7 @@ pub(crate) fn read(
 
 fn findings(joiner: &Joiner, tables: &Tables) -> Findings {
     Findings {
-        intake: joiner.intake().clone(),
+        intake: joiner.read_stats().clone(),
         units_ns: joiner.units_ns().iter().copied().collect(),
         unended: joiner.unended(tables),
     }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use feedline_trace::{ABSENT, Block, BlockFacts, Blocks, Column, Kind, Survey, Tables, TraceError};
+use feedline_trace::{
+    ABSENT, Block, BlockFacts, Blocks, Column, EventKind, RowGroupContents, Tables, TraceError,
+};
 use rustc_hash::FxHashMap;
 
 use crate::layer::{EventType, Measure, StackLayer};
@@ -66,7 +68,7 @@ impl Groups {
     }
 
     /// What a row group has in it, if its file says so.
-    fn survey(&self, index: usize) -> Option<&Survey> {
+    fn survey(&self, index: usize) -> Option<&RowGroupContents> {
         let (folder, group) = self.groups[index];
         self.folders[folder].survey(group)
     }
@@ -95,7 +97,7 @@ pub(crate) struct Surveyed {
     /// Events whose time is 0 in a trace whose others are not.
     pub(crate) zero_times: u64,
     /// Numbers of kinds of events, by category and name.
-    known: HashMap<(Kind, String, String), u32>,
+    known: HashMap<(EventKind, String, String), u32>,
 }
 
 /// Reads who did what, in all row groups, and when it was over.
@@ -115,7 +117,7 @@ pub(crate) fn survey(
             let _ = (0..groups.len()).all(give);
         },
         &|(), index| survey_group(groups, index),
-        &mut |survey: Result<Survey, TraceError>| {
+        &mut |survey: Result<RowGroupContents, TraceError>| {
             surveyed.add(survey?);
             done += 1;
             progress.update("looking", done, groups.len() as u64);
@@ -141,7 +143,7 @@ fn drops_zeros(groups: &Groups) -> bool {
 }
 
 /// Who did what in a row group: as its file says, or as its columns do.
-fn survey_group(groups: &Groups, index: usize) -> Result<Survey, TraceError> {
+fn survey_group(groups: &Groups, index: usize) -> Result<RowGroupContents, TraceError> {
     if let Some(survey) = groups.survey(index) {
         return Ok(survey.clone());
     }
@@ -152,13 +154,17 @@ fn survey_group(groups: &Groups, index: usize) -> Result<Survey, TraceError> {
     for pair in codes.lane_of.iter().copied().zip(codes.event_type_of.iter().copied()) {
         *counts.entry(pair).or_default() += 1;
     }
-    let mut survey = Survey { lanes: codes.lanes, whats: codes.event_types, ..Survey::default() };
+    let mut survey = RowGroupContents {
+        lanes: codes.lanes,
+        whats: codes.event_types,
+        ..RowGroupContents::default()
+    };
     survey.counts =
         counts.into_iter().map(|((lane, event_type), count)| (lane, event_type, count)).collect();
     survey.counts.sort_unstable();
     survey.zero_times = (0..block.rows).filter(|row| start.at(*row) == 0).count() as u64;
     for (row, event_type) in codes.event_type_of.iter().enumerate() {
-        if survey.whats[*event_type as usize].0 == Kind::Summary {
+        if survey.whats[*event_type as usize].0 == EventKind::Summary {
             survey.summaries.0 += 1;
             grow(&mut survey.summaries.1, count.at(row).max(0).cast_unsigned());
         }
@@ -172,7 +178,7 @@ fn text(column: &Column, row: usize) -> &str {
 }
 
 impl Surveyed {
-    fn add(&mut self, survey: Survey) {
+    fn add(&mut self, survey: RowGroupContents) {
         let lanes = survey.lanes.iter();
         let lanes: Vec<u32> = lanes
             .map(|(process, thread)| self.numbering.lane(table_row(*process), *thread))
@@ -187,7 +193,7 @@ impl Surveyed {
         grow(&mut self.numbering.summaries[1], survey.summaries.1);
     }
 
-    fn event_type(&mut self, (kind, category, name): (Kind, String, String)) -> u32 {
+    fn event_type(&mut self, (kind, category, name): (EventKind, String, String)) -> u32 {
         let next = self.known.len() as u32;
         let number = *self.known.entry((kind, category.clone(), name.clone())).or_insert(next);
         // Texts are found by their number, so that any two numbers do for a key.
@@ -233,7 +239,7 @@ fn extent_of(
     let mut block = groups.read(index, &["start", "duration", "kind", "category", "name"])?;
     let (start, duration) = (block.take("start"), block.take("duration"));
     let codes = Codes::of(&mut block);
-    let is_meta = |event_type: &(Kind, String, String)| {
+    let is_meta = |event_type: &(EventKind, String, String)| {
         let number = surveyed.known.get(event_type);
         number.is_none_or(|number| surveyed.numbering.layers[*number as usize] == StackLayer::Meta)
     };
@@ -256,7 +262,7 @@ fn table_row(number: i64) -> u32 {
 /// Numbers of lanes and of kinds of events within a row group, in the order in which they are met.
 struct Codes {
     lanes: Vec<(i64, u32)>,
-    event_types: Vec<(Kind, String, String)>,
+    event_types: Vec<(EventKind, String, String)>,
     /// By row.
     lane_of: Vec<u32>,
     event_type_of: Vec<u32>,
@@ -273,7 +279,7 @@ impl Codes {
             (block.take("kind"), block.take("category"), block.take("name"));
         let (event_type_of, firsts) = number([&kind, &category, &name], block.rows);
         // What is not known was written by a later version, which says so; never mind.
-        let known = |text: &str| Kind::ALL.into_iter().find(|kind| kind.name() == text);
+        let known = |text: &str| EventKind::ALL.into_iter().find(|kind| kind.name() == text);
         let event_type = |row: &usize| {
             let kind = known(text(&kind, *row)).unwrap_or_default();
             (kind, text(&category, *row).to_owned(), text(&name, *row).to_owned())
@@ -316,7 +322,7 @@ fn number<const N: usize>(columns: [&Column; N], rows: usize) -> (Vec<u32>, Vec<
 /// What rows need to know about kinds of events.
 #[derive(Debug)]
 pub(crate) struct Known {
-    event_types: HashMap<(Kind, String, String), u32>,
+    event_types: HashMap<(EventKind, String, String), u32>,
     lanes: FxHashMap<(i64, u32), u32>,
     measures: Vec<Measure>,
     drops_zeros: bool,
@@ -348,7 +354,7 @@ pub(crate) fn turns(
     known: &Known,
     is_wanted: &(dyn Fn(u32) -> bool + Sync),
 ) -> Vec<(i64, usize)> {
-    let has_wanted = |survey: &Survey| {
+    let has_wanted = |survey: &RowGroupContents| {
         // What is not known is for the reading to complain about.
         survey.lanes.iter().any(|lane| known.lanes.get(lane).is_none_or(|lane| is_wanted(*lane)))
     };
@@ -394,7 +400,7 @@ pub(crate) fn rows(
 
 /// The texts of a row group that say how long summaries took, if it has any.
 fn windows(groups: &Groups, index: usize, kind: &Column) -> Result<Option<Column>, TraceError> {
-    if !kind.texts.iter().any(|text| text == Kind::Summary.name()) {
+    if !kind.texts.iter().any(|text| text == EventKind::Summary.name()) {
         return Ok(None);
     }
     Ok(Some(groups.read(index, &["extra"])?.take("extra")))
@@ -455,7 +461,7 @@ struct Making<'a> {
     /// By row: the row group's number of its kind of event.
     codes: Vec<u32>,
     /// By that number: the trace's, its kind, and where its bytes stand.
-    event_types: Vec<(u32, Kind, Measure)>,
+    event_types: Vec<(u32, EventKind, Measure)>,
 }
 
 impl<'a> Making<'a> {
@@ -473,7 +479,7 @@ impl<'a> Making<'a> {
         };
         let numbers = columns.codes.lanes.iter().map(number).collect::<Option<Vec<u32>>>()?;
         lanes.iter_mut().for_each(|lane| *lane = numbers[*lane as usize]);
-        let event_type = |key: &(Kind, String, String)| {
+        let event_type = |key: &(EventKind, String, String)| {
             let number = *known.event_types.get(key)?;
             Some((number, key.0, known.measures[number as usize]))
         };
@@ -554,7 +560,7 @@ impl<'a> Making<'a> {
                 Measure::Size => of.size.at(number).max(0).cast_unsigned(),
                 Measure::Nothing => 0,
             };
-            if kind == Kind::Summary {
+            if kind == EventKind::Summary {
                 row.offset = row.end_ns.saturating_sub(row.start_ns);
                 let length_ns = self.window(number).unwrap_or(row.offset);
                 row.end_ns = row.start_ns.saturating_add(length_ns);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use feedline_trace::chrome::ChromeSource;
 use feedline_trace::{
-    Access, FORMATS, FileSlice, Files, Found, TraceError, TraceFormat, recognize,
+    Access, FORMATS, FileSlice, Files, RecognizedTrace, TraceError, TraceFormat, recognize,
 };
 use glob::{MatchOptions, glob_with};
 
@@ -17,7 +17,7 @@ use super::tar::{self, Unpacked};
 #[derive(Debug)]
 pub(crate) struct Inputs {
     /// Traces of one format.
-    pub(crate) found: Found<'static>,
+    pub(crate) found: RecognizedTrace<'static>,
     /// The files that decide what is read: an archive stands for what was unpacked of it, which has new
     /// dates every time.
     pub(crate) origins: Vec<FileSlice>,
@@ -88,7 +88,7 @@ fn hidden_parts(path: &Path) -> usize {
 struct Search<'a> {
     scratch: &'a Path,
     /// What was found first, and where.
-    found: Option<(PathBuf, Found<'static>)>,
+    found: Option<(PathBuf, RecognizedTrace<'static>)>,
     /// Archives that were looked at: a name and a pattern may both mean one.
     archives: Vec<PathBuf>,
     unpacked: Vec<Unpacked>,
@@ -117,7 +117,7 @@ impl Search<'_> {
             .map_err(|source| TraceError::Read { path: path.to_owned(), source })?;
         if let Some(format) = folders.first().map(|(format, _)| *format) {
             let files = folders.into_iter().map(|(_, folder)| FileSlice::from(folder)).collect();
-            return self.add(path, Found { format, files });
+            return self.add(path, RecognizedTrace { format, files });
         }
         texts.sort();
         let mut is_empty = true;
@@ -130,7 +130,7 @@ impl Search<'_> {
         if is_empty { Err(AnalyzeError::NoTrace { path: path.to_owned() }) } else { Ok(()) }
     }
 
-    fn add(&mut self, path: &Path, found: Found<'static>) -> Result<(), AnalyzeError> {
+    fn add(&mut self, path: &Path, found: RecognizedTrace<'static>) -> Result<(), AnalyzeError> {
         let Some((first, all)) = &mut self.found else {
             self.found = Some((path.to_owned(), found));
             return Ok(());
@@ -169,7 +169,7 @@ impl Search<'_> {
                 start: entry.start,
                 bytes: Some(entry.bytes),
             };
-            return self.add(path, Found { format, files: parts.map(slice).collect() });
+            return self.add(path, RecognizedTrace { format, files: parts.map(slice).collect() });
         }
         let is_wanted = |name: &Path| -> bool {
             if own.is_empty() {
@@ -196,15 +196,17 @@ impl Search<'_> {
     ) -> Result<(), AnalyzeError> {
         if let (Some(format), false) = (folder_format(), own.is_empty()) {
             let files = own.iter().map(|folder| FileSlice::from(root.join(folder))).collect();
-            return self.add(path, Found { format, files });
+            return self.add(path, RecognizedTrace { format, files });
         }
         let slice =
             |name: &Path| FileSlice { name: path.join(name), ..FileSlice::from(root.join(name)) };
         let many = names.iter().find_map(|name| format_of(Files::PerProcess, name));
         if let Some(format) = many {
             let files = names.iter().filter(|name| is_named(format, name));
-            return self
-                .add(path, Found { format, files: files.map(|name| slice(name)).collect() });
+            return self.add(
+                path,
+                RecognizedTrace { format, files: files.map(|name| slice(name)).collect() },
+            );
         }
         let mut is_empty = true;
         for name in names.iter().filter(|name| format_of(Files::Single, name).is_some()) {
@@ -225,15 +227,15 @@ fn no_trace(archive: &Path) -> AnalyzeError {
 }
 
 /// What a file among others is, which need not be a trace although it has the suffix of one.
-fn of_single(file: FileSlice) -> Result<Option<Found<'static>>, AnalyzeError> {
+fn of_single(file: FileSlice) -> Result<Option<RecognizedTrace<'static>>, AnalyzeError> {
     match recognize(&file.path) {
-        Ok(Found { format, .. }) => {
+        Ok(RecognizedTrace { format, .. }) => {
             let is_trace = match format.access {
                 Access::RowGroups => false,
                 Access::ClockedFiles => ChromeSource::has_events(&file)?,
                 Access::Lines | Access::Stream => true,
             };
-            Ok(is_trace.then(|| Found { format, files: vec![file] }))
+            Ok(is_trace.then(|| RecognizedTrace { format, files: vec![file] }))
         }
         Err(TraceError::Unknown { .. } | TraceError::WriteOnly { .. }) => Ok(None),
         Err(error) => Err(error.into()),

@@ -1,6 +1,6 @@
 //! Lanes and kinds of events get their numbers in the order in which they are met, and events become rows.
 
-use feedline_trace::{Event, Kind, Tables};
+use feedline_trace::{Event, EventKind, Tables};
 use rustc_hash::FxHashMap;
 
 use crate::errno::UNKNOWN_ERROR;
@@ -79,7 +79,7 @@ impl Numbering {
     #[inline]
     pub(crate) fn event_type<'t>(
         &mut self,
-        kind: Kind,
+        kind: EventKind,
         key: (u32, u32),
         texts: impl FnOnce() -> (&'t str, &'t str),
     ) -> u32 {
@@ -98,7 +98,7 @@ impl Numbering {
         let of = &self.event_types[event_type as usize];
         let facts = &mut self.lanes[lane as usize];
         facts.events[of.layer as usize] += events;
-        if of.kind == Kind::Span && of.layer == StackLayer::Meta && of.category == "thread" {
+        if of.kind == EventKind::Span && of.layer == StackLayer::Meta && of.category == "thread" {
             facts.name = Some(of.name.clone());
         }
         if !of.is_metadata() {
@@ -120,7 +120,7 @@ impl Numbering {
         if self.layers[event_type as usize] != StackLayer::Meta {
             self.extent.add(extent);
         }
-        if event.kind == Kind::Summary {
+        if event.kind == EventKind::Summary {
             self.summaries = [self.summaries[0] + 1, self.summaries[1].saturating_add(event.count)];
         }
         row
@@ -137,7 +137,7 @@ fn row(event: &Event, lane: u32, event_type: u32, measure: Measure, window_ns: O
     };
     let (length_ns, offset) = match event.kind {
         // The calls of a summary took their time between its start and its end.
-        Kind::Summary => (
+        EventKind::Summary => (
             window_ns.unwrap_or(event.duration_ns),
             i64::try_from(event.duration_ns).unwrap_or(i64::MAX),
         ),
@@ -156,7 +156,7 @@ fn row(event: &Event, lane: u32, event_type: u32, measure: Measure, window_ns: O
         count: u32::try_from(event.count).unwrap_or(u32::MAX),
         // Other tracers say that a call was refused, not why.
         errno: match (event.errno, event.result) {
-            (0, Some(result)) if result < 0 && event.kind == Kind::Call => UNKNOWN_ERROR,
+            (0, Some(result)) if result < 0 && event.kind == EventKind::Call => UNKNOWN_ERROR,
             (errno, _) => errno,
         },
         kind: event.kind,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use feedline_trace::{End, Intake, Process, Recovered, Tables};
+use feedline_trace::{End, Process, ReadStats, Recovered, Tables};
 
 use crate::analysis::Problem;
 use crate::saturating::Total;
@@ -56,7 +56,7 @@ impl ProblemLog {
     }
 
     /// What reading files of other tools met.
-    pub(crate) fn intake(&mut self, intake: &Intake) {
+    pub(crate) fn intake(&mut self, intake: &ReadStats) {
         let backward = |reason: &str| reason == BACKWARD;
         let unknown = |reason: &str| reason == UNKNOWN;
         let is_other = |reason: &str| !backward(reason) && !unknown(reason);

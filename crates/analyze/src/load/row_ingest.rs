@@ -1,6 +1,6 @@
 //! Events of other tools on their way to rows, and to the cache if there is one.
 
-use feedline_trace::{Batch, Event, Kind, Source, Tables};
+use feedline_trace::{Batch, Event, EventKind, EventSource, Tables};
 
 use super::cache::CacheWriter;
 use super::dftracer::Receiver;
@@ -53,7 +53,7 @@ impl RowIngest {
     /// Reads a source from its beginning to its end.
     pub(crate) fn read(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn EventSource,
         tables: &mut Tables,
         progress: &dyn LoadProgress,
     ) -> Result<(), AnalyzeError> {
@@ -75,7 +75,7 @@ impl RowIngest {
             return Ok(());
         }
         let window = match (event.kind, event.extra) {
-            (Kind::Summary, Some(extra)) => {
+            (EventKind::Summary, Some(extra)) => {
                 batch.texts.get(extra as usize).and_then(|extra| window_ns(extra))
             }
             _ => None,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use feedline_trace::Kind;
+use feedline_trace::EventKind;
 
 use crate::row::Row;
 
@@ -162,7 +162,7 @@ fn decode(bytes: &[u8]) -> Row {
         step: narrow(48),
         count: narrow(52),
         errno: u16::from_le_bytes([bytes[56], bytes[57]]),
-        kind: Kind::ALL[usize::from(bytes[58]).min(Kind::ALL.len() - 1)],
+        kind: EventKind::ALL[usize::from(bytes[58]).min(EventKind::ALL.len() - 1)],
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
             step: n + 3,
             count: n + 4,
             errno: 65_535,
-            kind: Kind::ALL[n as usize % 5],
+            kind: EventKind::ALL[n as usize % 5],
         };
         let rows: Vec<Row> = (0..3000).map(row).collect();
         let folder = tempfile::tempdir().unwrap();

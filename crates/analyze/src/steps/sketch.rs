@@ -1,6 +1,6 @@
 //! Small traces drawn by hand, for tests.
 
-use feedline_trace::Kind;
+use feedline_trace::EventKind;
 
 use crate::layer::EventType;
 use crate::roster::{Rank, Roster, ThreadRole};
@@ -73,7 +73,7 @@ impl Sketch {
         (epoch, step): (u32, u32),
     ) -> &mut Self {
         let (category, name) = name.split_once('/').expect("a category and a name");
-        let kind = if category == "POSIX" { Kind::Call } else { Kind::Span };
+        let kind = if category == "POSIX" { EventKind::Call } else { EventKind::Span };
         let event_type = EventType::new(kind, category, name);
         let known = self.event_types.iter().position(|known| *known == event_type);
         let number = known.unwrap_or_else(|| {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use feedline_analyze::load::NoProgress;
 use feedline_analyze::{Analysis, Settings};
 use feedline_trace::dftracer::{DftracerSink, Dialect, TimeUnit};
-use feedline_trace::{Batch, Event, FolderWriter, Kind, Process, Sink as _, Tables};
+use feedline_trace::{Batch, Event, EventKind, EventSink as _, FolderWriter, Process, Tables};
 
 /// When drafts begin, in nanoseconds since 1970.
 pub(crate) const BASE_NS: i64 = 1_700_000_000_000_000_000;
@@ -69,12 +69,12 @@ impl Draft {
 
     /// What a thread is called.
     pub(crate) fn name(&mut self, at: At, name: &str, when_ns: i64) {
-        self.add(Kind::Span, at, ("thread", name), (when_ns, when_ns));
+        self.add(EventKind::Span, at, ("thread", name), (when_ns, when_ns));
     }
 
     /// Something that a program said.
     pub(crate) fn span(&mut self, at: At, what: (&str, &str), time: (i64, i64)) -> &mut Event {
-        self.add(Kind::Span, at, what, time)
+        self.add(EventKind::Span, at, what, time)
     }
 
     /// A call on a file.
@@ -86,7 +86,7 @@ impl Draft {
         file: &str,
     ) -> &mut Event {
         let file = self.tables.file_row(file);
-        let event = self.add(Kind::Call, at, what, time);
+        let event = self.add(EventKind::Call, at, what, time);
         event.file = Some(file);
         event.result = Some(0);
         event
@@ -106,7 +106,7 @@ impl Draft {
         event
     }
 
-    fn add(&mut self, kind: Kind, at: At, what: (&str, &str), time: (i64, i64)) -> &mut Event {
+    fn add(&mut self, kind: EventKind, at: At, what: (&str, &str), time: (i64, i64)) -> &mut Event {
         assert!(time.0 <= time.1, "{what:?} ends before it begins");
         let (category, name) = (self.tables.name_row(what.0), self.tables.name_row(what.1));
         self.events.push(Event {

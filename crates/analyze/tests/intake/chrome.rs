@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use feedline_analyze::Settings;
 use feedline_analyze::load::{AnalyzeError, NoProgress, Trace};
 use feedline_trace::chrome::ChromeSink;
-use feedline_trace::{Batch, Event, Process, Sink as _, Tables};
+use feedline_trace::{Batch, Event, EventSink as _, Process, Tables};
 use tempfile::TempDir;
 
 use crate::files::{archive, count, gzip, open, options, rows};
@@ -206,7 +206,7 @@ fn written(path: &Path, begun_ns: i64, at_ns: i64) {
         thread: 9,
         start_ns: at_ns + i64::from(process),
         duration_ns: 3,
-        kind: feedline_trace::Kind::Span,
+        kind: feedline_trace::EventKind::Span,
         category,
         name,
         count: 1,

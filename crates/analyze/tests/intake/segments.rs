@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use feedline_analyze::load::NoProgress;
 use feedline_analyze::{Analysis, Settings};
-use feedline_recorder::{Config, Draft, Op, Text, TextKind, now, recorder};
+use feedline_recorder::{CallRecord, Config, Op, Text, TextKind, now, recorder};
 use feedline_trace::Drainer;
 use tempfile::TempDir;
 
@@ -28,19 +28,19 @@ fn record(folder: &str) -> ! {
     let file = recorder.text(TextKind::Path, 0, b"/data/a.bin");
     let site = recorder.text(TextKind::Span, 0, b"data\0item");
     let begin = now();
-    let draft = |at: u64, file: u32| Draft {
+    let record = |at: u64, file: u32| CallRecord {
         start: begin + at * 10,
         end: begin + at * 10 + 5,
         file,
-        ..Draft::default()
+        ..CallRecord::default()
     };
-    recorder.commit(Op::Open, &Draft { result: 5, ..draft(0, file) });
+    recorder.commit(Op::Open, &CallRecord { result: 5, ..record(0, file) });
     for at in 1..=300_u64 {
         let offset = at.cast_signed() * 4096;
-        let read = Draft { size: 4096, result: 4096, offset, ..draft(at, file) };
+        let read = CallRecord { size: 4096, result: 4096, offset, ..record(at, file) };
         recorder.commit(Op::Pread64, &read);
     }
-    recorder.commit(Op::Span, &Draft { result: 2, offset: 7, arg: 41, ..draft(400, site) });
+    recorder.commit(Op::Span, &CallRecord { result: 2, offset: 7, arg: 41, ..record(400, site) });
     std::process::abort();
 }
 

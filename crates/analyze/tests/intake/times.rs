@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use feedline_analyze::load::NoProgress;
 use feedline_analyze::partial::{PartialAnalysis, Shard};
 use feedline_analyze::{Settings, analyze, partial_of, tables};
-use feedline_trace::{Batch, Event, FolderWriter, Kind, Process, Sink as _, Tables};
+use feedline_trace::{Batch, Event, EventKind, EventSink as _, FolderWriter, Process, Tables};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tempfile::TempDir;
@@ -14,23 +14,23 @@ use tempfile::TempDir;
 use crate::files::{open, options, rows};
 
 /// What happens in a training, and some that nobody knows.
-const WHATS: [(Kind, &str, &str); 16] = [
-    (Kind::Span, "data", "fetch.iter"),
-    (Kind::Span, "data", "fetch.iter"),
-    (Kind::Span, "compute", "step"),
-    (Kind::Span, "compute", "step"),
-    (Kind::Span, "data", "batch"),
-    (Kind::Span, "data", "item"),
-    (Kind::Span, "decode", "jpeg"),
-    (Kind::Span, "pipeline", "epoch"),
-    (Kind::Span, "comm", "all_reduce"),
-    (Kind::Span, "checkpoint", "save"),
-    (Kind::Call, "POSIX", "pread64"),
-    (Kind::Call, "POSIX", "open"),
-    (Kind::Call, "POSIX", "write"),
-    (Kind::Summary, "POSIX", "read"),
-    (Kind::Counter, "sys", "cpu"),
-    (Kind::Instant, "other", "now"),
+const WHATS: [(EventKind, &str, &str); 16] = [
+    (EventKind::Span, "data", "fetch.iter"),
+    (EventKind::Span, "data", "fetch.iter"),
+    (EventKind::Span, "compute", "step"),
+    (EventKind::Span, "compute", "step"),
+    (EventKind::Span, "data", "batch"),
+    (EventKind::Span, "data", "item"),
+    (EventKind::Span, "decode", "jpeg"),
+    (EventKind::Span, "pipeline", "epoch"),
+    (EventKind::Span, "comm", "all_reduce"),
+    (EventKind::Span, "checkpoint", "save"),
+    (EventKind::Call, "POSIX", "pread64"),
+    (EventKind::Call, "POSIX", "open"),
+    (EventKind::Call, "POSIX", "write"),
+    (EventKind::Summary, "POSIX", "read"),
+    (EventKind::Counter, "sys", "cpu"),
+    (EventKind::Instant, "other", "now"),
 ];
 
 const BASE_NS: i64 = 1_700_000_000_000_000_000;
@@ -96,11 +96,11 @@ fn own(dir: &Path, seed: u64) {
             epoch: number(&mut random),
             step: number(&mut random),
             sample: number(&mut random),
-            count: if kind == Kind::Summary { (length(&mut random) >> 10).max(1) } else { 1 },
+            count: if kind == EventKind::Summary { (length(&mut random) >> 10).max(1) } else { 1 },
             shortest_ns: Some(length(&mut random)),
             longest_ns: Some(length(&mut random)),
             value: Some(floats[random.random_range(0..floats.len())]),
-            extra: (kind == Kind::Summary).then(|| random.random_range(0..3)),
+            extra: (kind == EventKind::Summary).then(|| random.random_range(0..3)),
             ..Event::default()
         });
     }
@@ -143,8 +143,8 @@ fn lines(seed: u64) -> Vec<String> {
         .map(|line| {
             let (kind, category, name) = WHATS[line * 7 % WHATS.len()];
             let phase = match kind {
-                Kind::Counter => "C",
-                Kind::Instant => "i",
+                EventKind::Counter => "C",
+                EventKind::Instant => "i",
                 _ => "X",
             };
             let ts = pick(&|random| 1_700_000_000_000_000 + random.random_range(0..1_000_000));

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use feedline_analyze::StackLayer;
-use feedline_trace::Kind;
+use feedline_trace::EventKind;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -133,7 +133,7 @@ impl World {
             let (at_ns, value) = (world.random.random_range(S..190 * S), world.random.random());
             let at = At { process: 0, thread: 500 };
             let event = world.draft.span(at, ("queue", "depth"), (at_ns, at_ns));
-            (event.kind, event.value) = (Kind::Counter, Some(value));
+            (event.kind, event.value) = (EventKind::Counter, Some(value));
             world.counters.push((at_ns, value));
         }
         world

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use feedline_trace::{Batch, End, Event, Folder, Process, Source as _, Tables};
+use feedline_trace::{Batch, End, Event, EventSource as _, Folder, Process, Tables};
 
 use crate::bed::{Bed, Ran, Running, ran};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use feedline_trace::{Batch, Folder, Source as _, Tables};
+use feedline_trace::{Batch, EventSource as _, Folder, Tables};
 
 use crate::bed::{Bed, ran};
 use crate::hosts::single;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use feedline_recorder::{THREAD_CATEGORY, Tags};
-use feedline_trace::{Batch, End, Folder, Kind, Source as _, Tables};
+use feedline_trace::{Batch, End, EventKind, EventSource as _, Folder, Tables};
 
 /// An event. Times are nanoseconds since 1970.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub(crate) fn read(trace: &Path, status: i32) -> Vec<Row> {
         if is_name(event.category) {
             name.clone_into(place);
         }
-        assert_ne!(event.kind, Kind::Counter, "a run counts nothing");
+        assert_ne!(event.kind, EventKind::Counter, "a run counts nothing");
         let start_ns = event.start_ns.cast_unsigned();
         Row {
             thread: place.clone(),

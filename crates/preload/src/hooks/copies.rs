@@ -2,7 +2,7 @@
 
 use core::ffi::{c_int, c_uint};
 
-use feedline_recorder::{Draft, UNNAMED};
+use feedline_recorder::{CallRecord, UNNAMED};
 use libc::{off_t, size_t, ssize_t};
 
 use crate::fds;
@@ -12,12 +12,12 @@ use crate::names::SKIP;
 /// The offset behind a pointer, as the kernel left it minus what was moved: where the copy began. -1
 /// where the descriptor's own position was used, and where the kernel may not have looked at it: after
 /// an error, and if there was nothing to do.
-fn began(draft: &Draft, offset: *const off_t) -> i64 {
-    if offset.is_null() || draft.result < 0 || draft.size == 0 {
+fn began(record: &CallRecord, offset: *const off_t) -> i64 {
+    if offset.is_null() || record.result < 0 || record.size == 0 {
         return -1;
     }
     // SAFETY: the kernel has just written it, or looked at it.
-    unsafe { *offset }.saturating_sub(draft.result.max(0))
+    unsafe { *offset }.saturating_sub(record.result.max(0))
 }
 
 /// The other descriptor's file, for the record.
@@ -30,11 +30,11 @@ fn other(file: c_int) -> u64 {
 
 hooks! {
     fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t
-        = Sendfile, fd(from), |draft, _| { draft.size = count as u64; draft.offset = began(draft, offset); draft.arg = other(to); };
+        = Sendfile, fd(from), |record, _| { record.size = count as u64; record.offset = began(record, offset); record.arg = other(to); };
     fn sendfile64(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t
-        = Sendfile64, fd(from), |draft, _| { draft.size = count as u64; draft.offset = began(draft, offset); draft.arg = other(to); };
+        = Sendfile64, fd(from), |record, _| { record.size = count as u64; record.offset = began(record, offset); record.arg = other(to); };
     fn copy_file_range(from: c_int, from_offset: *mut off_t, to: c_int, to_offset: *mut off_t, count: size_t, flags: c_uint) -> ssize_t
-        = CopyFileRange, fd(from), |draft, _| { draft.size = count as u64; draft.offset = began(draft, from_offset); draft.arg = other(to); };
+        = CopyFileRange, fd(from), |record, _| { record.size = count as u64; record.offset = began(record, from_offset); record.arg = other(to); };
     fn splice(from: c_int, from_offset: *mut off_t, to: c_int, to_offset: *mut off_t, count: size_t, flags: c_uint) -> ssize_t
-        = Splice, fd(from), |draft, _| { draft.size = count as u64; draft.offset = began(draft, from_offset); draft.arg = other(to); };
+        = Splice, fd(from), |record, _| { record.size = count as u64; record.offset = began(record, from_offset); record.arg = other(to); };
 }

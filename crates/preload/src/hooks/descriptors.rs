@@ -3,7 +3,7 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
-use feedline_recorder::Draft;
+use feedline_recorder::CallRecord;
 use libc::{off_t, sigset_t, sockaddr, socklen_t};
 
 use crate::fds;
@@ -18,14 +18,20 @@ fn copied(file: c_int, result: c_int) {
     }
 }
 
-fn controlled(draft: &mut Draft, file: c_int, command: c_int, argument: usize, result: c_int) {
-    draft.arg = u64::from(command.cast_unsigned());
+fn controlled(
+    record: &mut CallRecord,
+    file: c_int,
+    command: c_int,
+    argument: usize,
+    result: c_int,
+) {
+    record.arg = u64::from(command.cast_unsigned());
     let takes_number = matches!(
         command,
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC | libc::F_SETFD | libc::F_SETFL | libc::F_SETPIPE_SZ
     );
     if takes_number {
-        draft.offset = argument.cast_signed() as i64;
+        record.offset = argument.cast_signed() as i64;
     }
     if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
         copied(file, result);
@@ -35,29 +41,29 @@ fn controlled(draft: &mut Draft, file: c_int, command: c_int, argument: usize, r
 hooks! {
     fn dup(file: c_int) -> c_int = Dup, fd(file), |_, result| copied(file, result);
     fn dup2(file: c_int, to: c_int) -> c_int
-        = Dup2, fd(file), |draft, result| { draft.arg = u64::from(to.cast_unsigned()); copied(file, result); };
+        = Dup2, fd(file), |record, result| { record.arg = u64::from(to.cast_unsigned()); copied(file, result); };
     fn dup3(file: c_int, to: c_int, flags: c_int) -> c_int
-        = Dup3, fd(file), |draft, result| { draft.arg = u64::from(to.cast_unsigned()); copied(file, result); };
+        = Dup3, fd(file), |record, result| { record.arg = u64::from(to.cast_unsigned()); copied(file, result); };
     fn fcntl(file: c_int, command: c_int, argument: usize) -> c_int
-        = Fcntl, fd(file), |draft, result| controlled(draft, file, command, argument, result);
+        = Fcntl, fd(file), |record, result| controlled(record, file, command, argument, result);
     fn fcntl64(file: c_int, command: c_int, argument: usize) -> c_int
-        = Fcntl64, fd(file), |draft, result| controlled(draft, file, command, argument, result);
+        = Fcntl64, fd(file), |record, result| controlled(record, file, command, argument, result);
     fn flock(file: c_int, operation: c_int) -> c_int
-        = Flock, fd(file), |draft, _| draft.arg = u64::from(operation.cast_unsigned());
+        = Flock, fd(file), |record, _| record.arg = u64::from(operation.cast_unsigned());
     fn posix_fadvise(file: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int
-        = PosixFadvise, fd(file), |draft, result| advised(draft, offset, length, advice, result);
+        = PosixFadvise, fd(file), |record, result| advised(record, offset, length, advice, result);
     fn posix_fadvise64(file: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int
-        = PosixFadvise64, fd(file), |draft, result| advised(draft, offset, length, advice, result);
+        = PosixFadvise64, fd(file), |record, result| advised(record, offset, length, advice, result);
     fn readahead(file: c_int, offset: off_t, length: usize) -> isize
-        = Readahead, fd(file), |draft, _| { draft.offset = offset; draft.size = length as u64; };
+        = Readahead, fd(file), |record, _| { record.offset = offset; record.size = length as u64; };
 }
 
 /// The result is the error itself.
-fn advised(draft: &mut Draft, offset: off_t, length: off_t, advice: c_int, result: c_int) {
-    draft.offset = offset;
-    draft.size = length.cast_unsigned();
-    draft.arg = u64::from(advice.cast_unsigned());
-    draft.errno = u16::try_from(result).unwrap_or(u16::MAX);
+fn advised(record: &mut CallRecord, offset: off_t, length: off_t, advice: c_int, result: c_int) {
+    record.offset = offset;
+    record.size = length.cast_unsigned();
+    record.arg = u64::from(advice.cast_unsigned());
+    record.errno = u16::try_from(result).unwrap_or(u16::MAX);
 }
 
 /// New descriptors: `fn name(arguments) -> c_int => descriptors;`

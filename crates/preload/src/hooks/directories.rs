@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
-use feedline_recorder::Draft;
+use feedline_recorder::CallRecord;
 use libc::{DIR, size_t, ssize_t};
 
 use crate::hook::{Subject, closing, fd, hooks, opened, path};
@@ -22,22 +22,22 @@ fn listing(folder: *mut DIR) -> Subject {
 
 /// Whether there was an entry. The end and an error look alike but for an `errno` that was set, and it
 /// may have been set before.
-fn found(draft: &mut Draft, entry: *mut c_void) {
-    draft.result = i64::from(!entry.is_null());
-    draft.errno = 0;
+fn found(record: &mut CallRecord, entry: *mut c_void) {
+    record.result = i64::from(!entry.is_null());
+    record.errno = 0;
 }
 
-fn opened_folder(draft: &mut Draft, folder: *mut DIR) {
+fn opened_folder(record: &mut CallRecord, folder: *mut DIR) {
     let file = descriptor(folder);
-    draft.result = i64::from(file);
-    opened(draft, file);
+    record.result = i64::from(file);
+    opened(record, file);
 }
 
 hooks! {
     fn opendir(name: *const c_char) -> *mut DIR
         = Opendir, path(name), opened_folder;
     fn fdopendir(file: c_int) -> *mut DIR
-        = Fdopendir, fd(file), |draft, folder| draft.result = i64::from(descriptor(folder));
+        = Fdopendir, fd(file), |record, folder| record.result = i64::from(descriptor(folder));
     fn readdir(folder: *mut DIR) -> *mut c_void = Readdir, listing(folder), found;
     fn readdir64(folder: *mut DIR) -> *mut c_void = Readdir64, listing(folder), found;
     fn closedir(folder: *mut DIR) -> c_int = Closedir, closing(descriptor(folder)), |_, _| ();
@@ -47,5 +47,5 @@ hooks! {
     fn scandir64(name: *const c_char, list: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int
         = Scandir64, path(name), |_, _| ();
     fn getdents64(file: c_int, buffer: *mut c_void, size: size_t) -> ssize_t
-        = Getdents64, fd(file), |draft, _| draft.size = size as u64;
+        = Getdents64, fd(file), |record, _| record.size = size as u64;
 }

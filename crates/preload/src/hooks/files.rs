@@ -3,17 +3,17 @@
 
 use core::ffi::{CStr, c_char, c_int, c_uint};
 
-use feedline_recorder::{Draft, TextKind, UNNAMED};
+use feedline_recorder::{CallRecord, TextKind, UNNAMED};
 use libc::{mode_t, off_t};
 
 use crate::hook::{Subject, at, closing, fd, hooks, opened, path};
 use crate::names::{self, SKIP};
 use crate::{fds, filter};
 
-fn flagged(draft: &mut Draft, file: c_int, flags: c_int, mode: c_uint) {
-    draft.arg = u64::from(flags.cast_unsigned());
+fn flagged(record: &mut CallRecord, file: c_int, flags: c_int, mode: c_uint) {
+    record.arg = u64::from(flags.cast_unsigned());
     if flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE {
-        draft.size = u64::from(mode);
+        record.size = u64::from(mode);
     }
     if flags & libc::O_TMPFILE == libc::O_TMPFILE {
         // The path was that of its folder; the kernel has a name for the file.
@@ -22,77 +22,78 @@ fn flagged(draft: &mut Draft, file: c_int, flags: c_int, mode: c_uint) {
         }
         return;
     }
-    opened(draft, file);
+    opened(record, file);
 }
 
 /// Shared memory: files in a folder of their own.
-fn shared(draft: &mut Draft, name: *const c_char, file: c_int, flags: c_int, mode: mode_t) {
-    draft.arg = u64::from(flags.cast_unsigned());
+fn shared(record: &mut CallRecord, name: *const c_char, file: c_int, flags: c_int, mode: mode_t) {
+    record.arg = u64::from(flags.cast_unsigned());
     if flags & libc::O_CREAT != 0 {
-        draft.size = u64::from(mode);
+        record.size = u64::from(mode);
     }
     if file >= 0 {
         fds::clear(file);
-        draft.file = fds::file(file);
+        record.file = fds::file(file);
     } else if filter::is_set() {
-        draft.file = SKIP;
+        record.file = SKIP;
     } else if !name.is_null() {
         // SAFETY: the C library has read it to its NUL.
         let name = unsafe { CStr::from_ptr(name) }.to_bytes();
         let folder = names::number(TextKind::Path, UNNAMED, b"/dev/shm");
-        draft.file = names::number(TextKind::Path, folder, name.strip_prefix(b"/").unwrap_or(name));
+        record.file =
+            names::number(TextKind::Path, folder, name.strip_prefix(b"/").unwrap_or(name));
     }
 }
 
 hooks! {
     fn open(name: *const c_char, flags: c_int, mode: c_uint) -> c_int
-        = Open, path(name), |draft, file| flagged(draft, file, flags, mode);
+        = Open, path(name), |record, file| flagged(record, file, flags, mode);
     fn open64(name: *const c_char, flags: c_int, mode: c_uint) -> c_int
-        = Open64, path(name), |draft, file| flagged(draft, file, flags, mode);
+        = Open64, path(name), |record, file| flagged(record, file, flags, mode);
     fn __open_2(name: *const c_char, flags: c_int) -> c_int
-        = Open2, path(name), |draft, file| flagged(draft, file, flags, 0);
+        = Open2, path(name), |record, file| flagged(record, file, flags, 0);
     fn __open64_2(name: *const c_char, flags: c_int) -> c_int
-        = Open642, path(name), |draft, file| flagged(draft, file, flags, 0);
+        = Open642, path(name), |record, file| flagged(record, file, flags, 0);
     fn openat(folder: c_int, name: *const c_char, flags: c_int, mode: c_uint) -> c_int
-        = Openat, at(folder, name), |draft, file| flagged(draft, file, flags, mode);
+        = Openat, at(folder, name), |record, file| flagged(record, file, flags, mode);
     fn openat64(folder: c_int, name: *const c_char, flags: c_int, mode: c_uint) -> c_int
-        = Openat64, at(folder, name), |draft, file| flagged(draft, file, flags, mode);
+        = Openat64, at(folder, name), |record, file| flagged(record, file, flags, mode);
     fn __openat_2(folder: c_int, name: *const c_char, flags: c_int) -> c_int
-        = Openat2, at(folder, name), |draft, file| flagged(draft, file, flags, 0);
+        = Openat2, at(folder, name), |record, file| flagged(record, file, flags, 0);
     fn __openat64_2(folder: c_int, name: *const c_char, flags: c_int) -> c_int
-        = Openat642, at(folder, name), |draft, file| flagged(draft, file, flags, 0);
+        = Openat642, at(folder, name), |record, file| flagged(record, file, flags, 0);
     fn creat(name: *const c_char, mode: mode_t) -> c_int
-        = Creat, path(name), |draft, file| { draft.size = u64::from(mode); opened(draft, file); };
+        = Creat, path(name), |record, file| { record.size = u64::from(mode); opened(record, file); };
     fn creat64(name: *const c_char, mode: mode_t) -> c_int
-        = Creat64, path(name), |draft, file| { draft.size = u64::from(mode); opened(draft, file); };
-    fn mkstemp(name: *mut c_char) -> c_int = Mkstemp, path(name), |draft, file| opened(draft, file);
-    fn mkstemp64(name: *mut c_char) -> c_int = Mkstemp64, path(name), |draft, file| opened(draft, file);
+        = Creat64, path(name), |record, file| { record.size = u64::from(mode); opened(record, file); };
+    fn mkstemp(name: *mut c_char) -> c_int = Mkstemp, path(name), |record, file| opened(record, file);
+    fn mkstemp64(name: *mut c_char) -> c_int = Mkstemp64, path(name), |record, file| opened(record, file);
     fn mkostemp(name: *mut c_char, flags: c_int) -> c_int
-        = Mkostemp, path(name), |draft, file| { draft.arg = u64::from(flags.cast_unsigned()); opened(draft, file); };
+        = Mkostemp, path(name), |record, file| { record.arg = u64::from(flags.cast_unsigned()); opened(record, file); };
     fn mkostemp64(name: *mut c_char, flags: c_int) -> c_int
-        = Mkostemp64, path(name), |draft, file| { draft.arg = u64::from(flags.cast_unsigned()); opened(draft, file); };
+        = Mkostemp64, path(name), |record, file| { record.arg = u64::from(flags.cast_unsigned()); opened(record, file); };
     fn mkstemps(name: *mut c_char, behind: c_int) -> c_int
-        = Mkstemps, path(name), |draft, file| opened(draft, file);
+        = Mkstemps, path(name), |record, file| opened(record, file);
     fn mkstemps64(name: *mut c_char, behind: c_int) -> c_int
-        = Mkstemps64, path(name), |draft, file| opened(draft, file);
+        = Mkstemps64, path(name), |record, file| opened(record, file);
     fn mkostemps(name: *mut c_char, behind: c_int, flags: c_int) -> c_int
-        = Mkostemps, path(name), |draft, file| { draft.arg = u64::from(flags.cast_unsigned()); opened(draft, file); };
+        = Mkostemps, path(name), |record, file| { record.arg = u64::from(flags.cast_unsigned()); opened(record, file); };
     fn mkostemps64(name: *mut c_char, behind: c_int, flags: c_int) -> c_int
-        = Mkostemps64, path(name), |draft, file| { draft.arg = u64::from(flags.cast_unsigned()); opened(draft, file); };
+        = Mkostemps64, path(name), |record, file| { record.arg = u64::from(flags.cast_unsigned()); opened(record, file); };
     fn shm_open(name: *const c_char, flags: c_int, mode: mode_t) -> c_int
-        = ShmOpen, Subject::Nothing, |draft, file| shared(draft, name, file, flags, mode);
+        = ShmOpen, Subject::Nothing, |record, file| shared(record, name, file, flags, mode);
     fn close(file: c_int) -> c_int = Close, closing(file), |_, _| ();
     fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int
-        = CloseRange, Subject::Nothing, |draft, result| {
-            draft.size = u64::from(last);
-            draft.arg = u64::from(flags.cast_unsigned());
+        = CloseRange, Subject::Nothing, |record, result| {
+            record.size = u64::from(last);
+            record.arg = u64::from(flags.cast_unsigned());
             // Flags say that they are closed later, or that a table of their own is made first.
             if result == 0 && flags & 4 == 0 {
                 fds::clear_range(first, last);
             }
         };
     fn lseek(file: c_int, offset: off_t, whence: c_int) -> off_t
-        = Lseek, fd(file), |draft, _| { draft.offset = offset; draft.arg = u64::from(whence.cast_unsigned()); };
+        = Lseek, fd(file), |record, _| { record.offset = offset; record.arg = u64::from(whence.cast_unsigned()); };
     fn lseek64(file: c_int, offset: off_t, whence: c_int) -> off_t
-        = Lseek64, fd(file), |draft, _| { draft.offset = offset; draft.arg = u64::from(whence.cast_unsigned()); };
+        = Lseek64, fd(file), |record, _| { record.offset = offset; record.arg = u64::from(whence.cast_unsigned()); };
 }

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use feedline_recorder::Draft;
+use feedline_recorder::CallRecord;
 use libc::{off_t, size_t};
 
 use crate::hook::{Subject, fd, hooks};
@@ -31,40 +31,46 @@ fn unmapped(address: *mut c_void, length: size_t) -> Subject {
     mappings::take(address.addr(), length).map_or(Subject::Unseen, Subject::File)
 }
 
-fn remember(draft: &mut Draft, place: *mut c_void, length: size_t, offset: off_t, flags: c_int) {
-    draft.size = length as u64;
-    draft.offset = offset;
-    draft.arg = u64::from(flags.cast_unsigned());
-    if draft.errno == 0 {
-        mappings::add(place.addr(), length, draft.file);
+fn remember(
+    record: &mut CallRecord,
+    place: *mut c_void,
+    length: size_t,
+    offset: off_t,
+    flags: c_int,
+) {
+    record.size = length as u64;
+    record.offset = offset;
+    record.arg = u64::from(flags.cast_unsigned());
+    if record.errno == 0 {
+        mappings::add(place.addr(), length, record.file);
     }
 }
 
-fn ranged(draft: &mut Draft, address: *mut c_void, length: size_t, arg: c_int) {
-    draft.size = length as u64;
-    draft.offset = address.addr().cast_signed() as i64;
-    draft.arg = u64::from(arg.cast_unsigned());
+fn ranged(record: &mut CallRecord, address: *mut c_void, length: size_t, arg: c_int) {
+    record.size = length as u64;
+    record.offset = address.addr().cast_signed() as i64;
+    record.arg = u64::from(arg.cast_unsigned());
 }
 
 hooks! {
     fn mmap(address: *mut c_void, length: size_t, protection: c_int, flags: c_int, file: c_int, offset: off_t) -> *mut c_void
-        = Mmap, mapped(address, length, flags, file), |draft, place| remember(draft, place, length, offset, flags);
+        = Mmap, mapped(address, length, flags, file), |record, place| remember(record, place, length, offset, flags);
     fn mmap64(address: *mut c_void, length: size_t, protection: c_int, flags: c_int, file: c_int, offset: off_t) -> *mut c_void
-        = Mmap64, mapped(address, length, flags, file), |draft, place| remember(draft, place, length, offset, flags);
+        = Mmap64, mapped(address, length, flags, file), |record, place| remember(record, place, length, offset, flags);
     fn munmap(address: *mut c_void, length: size_t) -> c_int
         = Munmap, unmapped(address, length),
-        |draft, _| ranged(draft, address, length, 0);
+        |record, _| ranged(record, address, length, 0);
     fn msync(address: *mut c_void, length: size_t, flags: c_int) -> c_int
-        = Msync, at(address), |draft, _| ranged(draft, address, length, flags);
+        = Msync, at(address), |record, _| ranged(record, address, length, flags);
     fn madvise(address: *mut c_void, length: size_t, advice: c_int) -> c_int
-        = Madvise, at(address), |draft, _| ranged(draft, address, length, advice);
+        = Madvise, at(address), |record, _| ranged(record, address, length, advice);
     fn mremap(address: *mut c_void, length: size_t, new_length: size_t, flags: c_int, new_address: *mut c_void) -> *mut c_void
-        = Mremap, unmapped(address, length), |draft, place| {
-            ranged(draft, address, new_length, flags);
-            if draft.errno == 0 {
-                mappings::add(place.addr(), new_length, draft.file);
+        = Mremap, unmapped(address, length), |record, place| {
+            ranged(record, address, new_length, flags);
+            if record.errno == 0 {
+                mappings::add(place.addr(), new_length, record.file);
             } else {
-                mappings::add(address.addr(), length, draft.file);
+                mappings::add(address.addr(), length, record.file);
             }
         };
 }

@@ -2,16 +2,16 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
-use feedline_recorder::{Draft, UNNAMED};
+use feedline_recorder::{CallRecord, UNNAMED};
 use libc::{dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec, uid_t};
 
 use crate::hook::{at, fd, hooks, path};
 use crate::names::{self, SKIP};
 
 /// The number of the call's other path.
-fn other(draft: &Draft, folder: c_int, name: *const c_char) -> u64 {
+fn other(record: &CallRecord, folder: c_int, name: *const c_char) -> u64 {
     // After an error the kernel may have looked at the first path only.
-    if draft.errno != 0 && !(name.is_null() || names::is_readable_now(name)) {
+    if record.errno != 0 && !(name.is_null() || names::is_readable_now(name)) {
         return u64::from(UNNAMED);
     }
     // SAFETY: the kernel can read it.
@@ -21,9 +21,9 @@ fn other(draft: &Draft, folder: c_int, name: *const c_char) -> u64 {
     }
 }
 
-fn owned(draft: &mut Draft, owner: uid_t, group: gid_t) {
-    draft.arg = u64::from(owner);
-    draft.size = u64::from(group);
+fn owned(record: &mut CallRecord, owner: uid_t, group: gid_t) {
+    record.arg = u64::from(owner);
+    record.size = u64::from(group);
 }
 
 fn went(result: c_int) {
@@ -48,23 +48,23 @@ hooks! {
     fn __fxstat(version: c_int, file: c_int, to: *mut c_void) -> c_int = Fxstat, fd(file), |_, _| ();
     fn __fxstat64(version: c_int, file: c_int, to: *mut c_void) -> c_int = Fxstat64, fd(file), |_, _| ();
     fn fstatat(folder: c_int, name: *const c_char, to: *mut c_void, flags: c_int) -> c_int
-        = Fstatat, at(folder, name), |draft, _| draft.arg = u64::from(flags.cast_unsigned());
+        = Fstatat, at(folder, name), |record, _| record.arg = u64::from(flags.cast_unsigned());
     fn fstatat64(folder: c_int, name: *const c_char, to: *mut c_void, flags: c_int) -> c_int
-        = Fstatat64, at(folder, name), |draft, _| draft.arg = u64::from(flags.cast_unsigned());
+        = Fstatat64, at(folder, name), |record, _| record.arg = u64::from(flags.cast_unsigned());
     fn __fxstatat(version: c_int, folder: c_int, name: *const c_char, to: *mut c_void, flags: c_int) -> c_int
-        = Fxstatat, at(folder, name), |draft, _| draft.arg = u64::from(flags.cast_unsigned());
+        = Fxstatat, at(folder, name), |record, _| record.arg = u64::from(flags.cast_unsigned());
     fn __fxstatat64(version: c_int, folder: c_int, name: *const c_char, to: *mut c_void, flags: c_int) -> c_int
-        = Fxstatat64, at(folder, name), |draft, _| draft.arg = u64::from(flags.cast_unsigned());
+        = Fxstatat64, at(folder, name), |record, _| record.arg = u64::from(flags.cast_unsigned());
     fn statx(folder: c_int, name: *const c_char, flags: c_int, mask: c_uint, to: *mut c_void) -> c_int
-        = Statx, at(folder, name), |draft, _| { draft.arg = u64::from(flags.cast_unsigned()); draft.size = u64::from(mask); };
+        = Statx, at(folder, name), |record, _| { record.arg = u64::from(flags.cast_unsigned()); record.size = u64::from(mask); };
     fn access(name: *const c_char, mode: c_int) -> c_int
-        = Access, path(name), |draft, _| draft.arg = u64::from(mode.cast_unsigned());
+        = Access, path(name), |record, _| record.arg = u64::from(mode.cast_unsigned());
     fn eaccess(name: *const c_char, mode: c_int) -> c_int
-        = Eaccess, path(name), |draft, _| draft.arg = u64::from(mode.cast_unsigned());
+        = Eaccess, path(name), |record, _| record.arg = u64::from(mode.cast_unsigned());
     fn euidaccess(name: *const c_char, mode: c_int) -> c_int
-        = Euidaccess, path(name), |draft, _| draft.arg = u64::from(mode.cast_unsigned());
+        = Euidaccess, path(name), |record, _| record.arg = u64::from(mode.cast_unsigned());
     fn faccessat(folder: c_int, name: *const c_char, mode: c_int, flags: c_int) -> c_int
-        = Faccessat, at(folder, name), |draft, _| { draft.arg = u64::from(mode.cast_unsigned()); draft.size = u64::from(flags.cast_unsigned()); };
+        = Faccessat, at(folder, name), |record, _| { record.arg = u64::from(mode.cast_unsigned()); record.size = u64::from(flags.cast_unsigned()); };
     fn statvfs(name: *const c_char, to: *mut c_void) -> c_int = Statvfs, path(name), |_, _| ();
     fn statvfs64(name: *const c_char, to: *mut c_void) -> c_int = Statvfs64, path(name), |_, _| ();
     fn fstatvfs(file: c_int, to: *mut c_void) -> c_int = Fstatvfs, fd(file), |_, _| ();
@@ -74,99 +74,99 @@ hooks! {
     fn fstatfs(file: c_int, to: *mut c_void) -> c_int = Fstatfs, fd(file), |_, _| ();
     fn fstatfs64(file: c_int, to: *mut c_void) -> c_int = Fstatfs64, fd(file), |_, _| ();
     fn readlink(name: *const c_char, to: *mut c_char, size: size_t) -> ssize_t
-        = Readlink, path(name), |draft, _| draft.size = size as u64;
+        = Readlink, path(name), |record, _| record.size = size as u64;
     fn readlinkat(folder: c_int, name: *const c_char, to: *mut c_char, size: size_t) -> ssize_t
-        = Readlinkat, at(folder, name), |draft, _| draft.size = size as u64;
+        = Readlinkat, at(folder, name), |record, _| record.size = size as u64;
     fn __readlink_chk(name: *const c_char, to: *mut c_char, size: size_t, room: size_t) -> ssize_t
-        = ReadlinkChk, path(name), |draft, _| draft.size = size as u64;
+        = ReadlinkChk, path(name), |record, _| record.size = size as u64;
     fn __readlinkat_chk(folder: c_int, name: *const c_char, to: *mut c_char, size: size_t, room: size_t) -> ssize_t
-        = ReadlinkatChk, at(folder, name), |draft, _| draft.size = size as u64;
+        = ReadlinkatChk, at(folder, name), |record, _| record.size = size as u64;
     fn realpath(name: *const c_char, to: *mut c_char) -> *mut c_char
-        = Realpath, path(name), |draft, _| draft.result = 0;
+        = Realpath, path(name), |record, _| record.result = 0;
     fn __realpath_chk(name: *const c_char, to: *mut c_char, room: size_t) -> *mut c_char
-        = RealpathChk, path(name), |draft, _| draft.result = 0;
+        = RealpathChk, path(name), |record, _| record.result = 0;
     fn getxattr(name: *const c_char, key: *const c_char, to: *mut c_void, size: size_t) -> ssize_t
-        = Getxattr, path(name), |draft, _| draft.size = size as u64;
+        = Getxattr, path(name), |record, _| record.size = size as u64;
     fn lgetxattr(name: *const c_char, key: *const c_char, to: *mut c_void, size: size_t) -> ssize_t
-        = Lgetxattr, path(name), |draft, _| draft.size = size as u64;
+        = Lgetxattr, path(name), |record, _| record.size = size as u64;
     fn fgetxattr(file: c_int, key: *const c_char, to: *mut c_void, size: size_t) -> ssize_t
-        = Fgetxattr, fd(file), |draft, _| draft.size = size as u64;
+        = Fgetxattr, fd(file), |record, _| record.size = size as u64;
     fn listxattr(name: *const c_char, to: *mut c_char, size: size_t) -> ssize_t
-        = Listxattr, path(name), |draft, _| draft.size = size as u64;
+        = Listxattr, path(name), |record, _| record.size = size as u64;
     fn llistxattr(name: *const c_char, to: *mut c_char, size: size_t) -> ssize_t
-        = Llistxattr, path(name), |draft, _| draft.size = size as u64;
+        = Llistxattr, path(name), |record, _| record.size = size as u64;
     fn flistxattr(file: c_int, to: *mut c_char, size: size_t) -> ssize_t
-        = Flistxattr, fd(file), |draft, _| draft.size = size as u64;
+        = Flistxattr, fd(file), |record, _| record.size = size as u64;
     fn setxattr(name: *const c_char, key: *const c_char, from: *const c_void, size: size_t, flags: c_int) -> c_int
-        = Setxattr, path(name), |draft, _| { draft.size = size as u64; draft.arg = u64::from(flags.cast_unsigned()); };
+        = Setxattr, path(name), |record, _| { record.size = size as u64; record.arg = u64::from(flags.cast_unsigned()); };
     fn lsetxattr(name: *const c_char, key: *const c_char, from: *const c_void, size: size_t, flags: c_int) -> c_int
-        = Lsetxattr, path(name), |draft, _| { draft.size = size as u64; draft.arg = u64::from(flags.cast_unsigned()); };
+        = Lsetxattr, path(name), |record, _| { record.size = size as u64; record.arg = u64::from(flags.cast_unsigned()); };
     fn fsetxattr(file: c_int, key: *const c_char, from: *const c_void, size: size_t, flags: c_int) -> c_int
-        = Fsetxattr, fd(file), |draft, _| { draft.size = size as u64; draft.arg = u64::from(flags.cast_unsigned()); };
-    fn mkdir(name: *const c_char, mode: mode_t) -> c_int = Mkdir, path(name), |draft, _| draft.arg = u64::from(mode);
+        = Fsetxattr, fd(file), |record, _| { record.size = size as u64; record.arg = u64::from(flags.cast_unsigned()); };
+    fn mkdir(name: *const c_char, mode: mode_t) -> c_int = Mkdir, path(name), |record, _| record.arg = u64::from(mode);
     fn mkdirat(folder: c_int, name: *const c_char, mode: mode_t) -> c_int
-        = Mkdirat, at(folder, name), |draft, _| draft.arg = u64::from(mode);
-    fn mkfifo(name: *const c_char, mode: mode_t) -> c_int = Mkfifo, path(name), |draft, _| draft.arg = u64::from(mode);
+        = Mkdirat, at(folder, name), |record, _| record.arg = u64::from(mode);
+    fn mkfifo(name: *const c_char, mode: mode_t) -> c_int = Mkfifo, path(name), |record, _| record.arg = u64::from(mode);
     fn mkfifoat(folder: c_int, name: *const c_char, mode: mode_t) -> c_int
-        = Mkfifoat, at(folder, name), |draft, _| draft.arg = u64::from(mode);
+        = Mkfifoat, at(folder, name), |record, _| record.arg = u64::from(mode);
     fn mknod(name: *const c_char, mode: mode_t, device: dev_t) -> c_int
-        = Mknod, path(name), |draft, _| draft.arg = u64::from(mode);
+        = Mknod, path(name), |record, _| record.arg = u64::from(mode);
     fn mknodat(folder: c_int, name: *const c_char, mode: mode_t, device: dev_t) -> c_int
-        = Mknodat, at(folder, name), |draft, _| draft.arg = u64::from(mode);
+        = Mknodat, at(folder, name), |record, _| record.arg = u64::from(mode);
     fn __xmknod(version: c_int, name: *const c_char, mode: mode_t, device: *mut dev_t) -> c_int
-        = Xmknod, path(name), |draft, _| draft.arg = u64::from(mode);
+        = Xmknod, path(name), |record, _| record.arg = u64::from(mode);
     fn rmdir(name: *const c_char) -> c_int = Rmdir, path(name), |_, _| ();
     fn unlink(name: *const c_char) -> c_int = Unlink, path(name), |_, _| ();
     fn remove(name: *const c_char) -> c_int = Remove, path(name), |_, _| ();
     fn unlinkat(folder: c_int, name: *const c_char, flags: c_int) -> c_int
-        = Unlinkat, at(folder, name), |draft, _| draft.arg = u64::from(flags.cast_unsigned());
+        = Unlinkat, at(folder, name), |record, _| record.arg = u64::from(flags.cast_unsigned());
     fn rename(old: *const c_char, new: *const c_char) -> c_int
-        = Rename, path(old), |draft, _| draft.arg = other(draft, HERE, new);
+        = Rename, path(old), |record, _| record.arg = other(record, HERE, new);
     fn renameat(old_folder: c_int, old: *const c_char, new_folder: c_int, new: *const c_char) -> c_int
-        = Renameat, at(old_folder, old), |draft, _| draft.arg = other(draft, new_folder, new);
+        = Renameat, at(old_folder, old), |record, _| record.arg = other(record, new_folder, new);
     fn renameat2(old_folder: c_int, old: *const c_char, new_folder: c_int, new: *const c_char, flags: c_uint) -> c_int
-        = Renameat2, at(old_folder, old), |draft, _| { draft.arg = other(draft, new_folder, new); draft.size = u64::from(flags); };
+        = Renameat2, at(old_folder, old), |record, _| { record.arg = other(record, new_folder, new); record.size = u64::from(flags); };
     fn link(old: *const c_char, new: *const c_char) -> c_int
-        = Link, path(old), |draft, _| draft.arg = other(draft, HERE, new);
+        = Link, path(old), |record, _| record.arg = other(record, HERE, new);
     fn linkat(old_folder: c_int, old: *const c_char, new_folder: c_int, new: *const c_char, flags: c_int) -> c_int
-        = Linkat, at(old_folder, old), |draft, _| { draft.arg = other(draft, new_folder, new); draft.size = u64::from(flags.cast_unsigned()); };
+        = Linkat, at(old_folder, old), |record, _| { record.arg = other(record, new_folder, new); record.size = u64::from(flags.cast_unsigned()); };
     fn symlink(old: *const c_char, new: *const c_char) -> c_int
-        = Symlink, path(old), |draft, _| draft.arg = other(draft, HERE, new);
+        = Symlink, path(old), |record, _| record.arg = other(record, HERE, new);
     fn symlinkat(old: *const c_char, new_folder: c_int, new: *const c_char) -> c_int
-        = Symlinkat, path(old), |draft, _| draft.arg = other(draft, new_folder, new);
-    fn chmod(name: *const c_char, mode: mode_t) -> c_int = Chmod, path(name), |draft, _| draft.arg = u64::from(mode);
-    fn fchmod(file: c_int, mode: mode_t) -> c_int = Fchmod, fd(file), |draft, _| draft.arg = u64::from(mode);
+        = Symlinkat, path(old), |record, _| record.arg = other(record, new_folder, new);
+    fn chmod(name: *const c_char, mode: mode_t) -> c_int = Chmod, path(name), |record, _| record.arg = u64::from(mode);
+    fn fchmod(file: c_int, mode: mode_t) -> c_int = Fchmod, fd(file), |record, _| record.arg = u64::from(mode);
     fn fchmodat(folder: c_int, name: *const c_char, mode: mode_t, flags: c_int) -> c_int
-        = Fchmodat, at(folder, name), |draft, _| draft.arg = u64::from(mode);
+        = Fchmodat, at(folder, name), |record, _| record.arg = u64::from(mode);
     fn chown(name: *const c_char, owner: uid_t, group: gid_t) -> c_int
-        = Chown, path(name), |draft, _| owned(draft, owner, group);
+        = Chown, path(name), |record, _| owned(record, owner, group);
     fn lchown(name: *const c_char, owner: uid_t, group: gid_t) -> c_int
-        = Lchown, path(name), |draft, _| owned(draft, owner, group);
+        = Lchown, path(name), |record, _| owned(record, owner, group);
     fn fchown(file: c_int, owner: uid_t, group: gid_t) -> c_int
-        = Fchown, fd(file), |draft, _| owned(draft, owner, group);
+        = Fchown, fd(file), |record, _| owned(record, owner, group);
     fn fchownat(folder: c_int, name: *const c_char, owner: uid_t, group: gid_t, flags: c_int) -> c_int
-        = Fchownat, at(folder, name), |draft, _| owned(draft, owner, group);
+        = Fchownat, at(folder, name), |record, _| owned(record, owner, group);
     fn truncate(name: *const c_char, length: off_t) -> c_int
-        = Truncate, path(name), |draft, _| draft.size = length.cast_unsigned();
+        = Truncate, path(name), |record, _| record.size = length.cast_unsigned();
     fn truncate64(name: *const c_char, length: off_t) -> c_int
-        = Truncate64, path(name), |draft, _| draft.size = length.cast_unsigned();
+        = Truncate64, path(name), |record, _| record.size = length.cast_unsigned();
     fn ftruncate(file: c_int, length: off_t) -> c_int
-        = Ftruncate, fd(file), |draft, _| draft.size = length.cast_unsigned();
+        = Ftruncate, fd(file), |record, _| record.size = length.cast_unsigned();
     fn ftruncate64(file: c_int, length: off_t) -> c_int
-        = Ftruncate64, fd(file), |draft, _| draft.size = length.cast_unsigned();
+        = Ftruncate64, fd(file), |record, _| record.size = length.cast_unsigned();
     fn utime(name: *const c_char, times: *const c_void) -> c_int = Utime, path(name), |_, _| ();
     fn utimes(name: *const c_char, times: *const c_void) -> c_int = Utimes, path(name), |_, _| ();
     fn utimensat(folder: c_int, name: *const c_char, times: *const timespec, flags: c_int) -> c_int
         = Utimensat, at(folder, name), |_, _| ();
     fn futimens(file: c_int, times: *const timespec) -> c_int = Futimens, fd(file), |_, _| ();
     fn posix_fallocate(file: c_int, offset: off_t, length: off_t) -> c_int
-        = PosixFallocate, fd(file), |draft, result| { draft.offset = offset; draft.size = length.cast_unsigned(); draft.errno = u16::try_from(result).unwrap_or(u16::MAX); };
+        = PosixFallocate, fd(file), |record, result| { record.offset = offset; record.size = length.cast_unsigned(); record.errno = u16::try_from(result).unwrap_or(u16::MAX); };
     fn posix_fallocate64(file: c_int, offset: off_t, length: off_t) -> c_int
-        = PosixFallocate64, fd(file), |draft, result| { draft.offset = offset; draft.size = length.cast_unsigned(); draft.errno = u16::try_from(result).unwrap_or(u16::MAX); };
+        = PosixFallocate64, fd(file), |record, result| { record.offset = offset; record.size = length.cast_unsigned(); record.errno = u16::try_from(result).unwrap_or(u16::MAX); };
     fn fallocate(file: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int
-        = Fallocate, fd(file), |draft, _| { draft.offset = offset; draft.size = length.cast_unsigned(); draft.arg = u64::from(mode.cast_unsigned()); };
+        = Fallocate, fd(file), |record, _| { record.offset = offset; record.size = length.cast_unsigned(); record.arg = u64::from(mode.cast_unsigned()); };
     fn fallocate64(file: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int
-        = Fallocate64, fd(file), |draft, _| { draft.offset = offset; draft.size = length.cast_unsigned(); draft.arg = u64::from(mode.cast_unsigned()); };
+        = Fallocate64, fd(file), |record, _| { record.offset = offset; record.size = length.cast_unsigned(); record.arg = u64::from(mode.cast_unsigned()); };
     fn chdir(name: *const c_char) -> c_int = Chdir, path(name), |_, result| went(result);
     fn fchdir(file: c_int) -> c_int = Fchdir, fd(file), |_, result| went(result);
 }

@@ -6,7 +6,7 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
-use feedline_recorder::{Draft, Ending, Op, TextKind, UNNAMED, now, recorder};
+use feedline_recorder::{CallRecord, Ending, Op, TextKind, UNNAMED, now, recorder};
 use libc::{FILE, pid_t};
 
 use crate::hook::{Subject, closing, descriptor, errno, hooks, is_looked_at, missing, opened};
@@ -18,56 +18,56 @@ type Row = *const *const c_char;
 
 hooks! {
     fn posix_spawn(pid: *mut pid_t, program: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Row, environment: Row) -> c_int
-        = PosixSpawn, Subject::Nothing, |draft, result| {
-            spawned(draft, pid, result);
-            if names::is_readable(program, draft.errno) {
-                draft.file = named(program);
+        = PosixSpawn, Subject::Nothing, |record, result| {
+            spawned(record, pid, result);
+            if names::is_readable(program, record.errno) {
+                record.file = named(program);
             }
         };
     fn posix_spawnp(pid: *mut pid_t, program: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Row, environment: Row) -> c_int
-        = PosixSpawnp, Subject::Nothing, |draft, result| {
-            draft.file = searched(program);
-            spawned(draft, pid, result);
+        = PosixSpawnp, Subject::Nothing, |record, result| {
+            record.file = searched(program);
+            spawned(record, pid, result);
         };
-    fn wait(status: *mut c_int) -> pid_t = Wait, Subject::Nothing, |draft, pid| waited(draft, -1, pid, status);
+    fn wait(status: *mut c_int) -> pid_t = Wait, Subject::Nothing, |record, pid| waited(record, -1, pid, status);
     fn waitpid(which: pid_t, status: *mut c_int, options: c_int) -> pid_t
-        = Waitpid, Subject::Nothing, |draft, pid| waited(draft, which, pid, status);
+        = Waitpid, Subject::Nothing, |record, pid| waited(record, which, pid, status);
     fn wait3(status: *mut c_int, options: c_int, usage: *mut c_void) -> pid_t
-        = Wait3, Subject::Nothing, |draft, pid| waited(draft, -1, pid, status);
+        = Wait3, Subject::Nothing, |record, pid| waited(record, -1, pid, status);
     fn wait4(which: pid_t, status: *mut c_int, options: c_int, usage: *mut c_void) -> pid_t
-        = Wait4, Subject::Nothing, |draft, pid| waited(draft, which, pid, status);
+        = Wait4, Subject::Nothing, |record, pid| waited(record, which, pid, status);
     fn waitid(kind: c_uint, which: c_uint, into: *mut c_void, options: c_int) -> c_int
-        = Waitid, Subject::Nothing, |draft, _| draft.arg = u64::from(which);
+        = Waitid, Subject::Nothing, |record, _| record.arg = u64::from(which);
     fn system(command: *const c_char) -> c_int
-        = System, Subject::Nothing, |draft, _| draft.file = object(command);
+        = System, Subject::Nothing, |record, _| record.file = object(command);
     fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE
-        = Popen, Subject::Nothing, |draft, made| {
+        = Popen, Subject::Nothing, |record, made| {
             let file = descriptor(made);
-            draft.result = i64::from(file);
+            record.result = i64::from(file);
             if file >= 0 {
                 fds::clear(file);
             }
-            draft.file = object(command);
-            opened(draft, file);
+            record.file = object(command);
+            opened(record, file);
         };
     fn pclose(file: *mut FILE) -> c_int = Pclose, closing(descriptor(file)), |_, _| ();
 }
 
 /// The result of a spawn is its error.
-fn spawned(draft: &mut Draft, pid: *const pid_t, result: c_int) {
-    draft.errno = u16::try_from(result).unwrap_or(u16::MAX);
-    draft.result = -1;
+fn spawned(record: &mut CallRecord, pid: *const pid_t, result: c_int) {
+    record.errno = u16::try_from(result).unwrap_or(u16::MAX);
+    record.result = -1;
     if result == 0 && !pid.is_null() {
         // SAFETY: the C library has just written it.
-        draft.result = i64::from(unsafe { *pid });
+        record.result = i64::from(unsafe { *pid });
     }
 }
 
-fn waited(draft: &mut Draft, which: pid_t, pid: pid_t, status: *const c_int) {
-    draft.arg = i64::from(which).cast_unsigned();
+fn waited(record: &mut CallRecord, which: pid_t, pid: pid_t, status: *const c_int) {
+    record.arg = i64::from(which).cast_unsigned();
     if pid > 0 && !status.is_null() {
         // SAFETY: the kernel has just written it.
-        draft.offset = i64::from(unsafe { *status });
+        record.offset = i64::from(unsafe { *status });
     }
 }
 
@@ -157,8 +157,10 @@ fn forked(op: Op, real: &Real) -> pid_t {
         recorder().notice_fork();
     } else if is_looked_at(op) {
         let errno = if pid < 0 { u16::try_from(error).unwrap_or(u16::MAX) } else { 0 };
-        recorder()
-            .commit(op, &Draft { start, end, result: i64::from(pid), errno, ..Draft::default() });
+        recorder().commit(
+            op,
+            &CallRecord { start, end, result: i64::from(pid), errno, ..CallRecord::default() },
+        );
     }
     // SAFETY: as above.
     unsafe { *place = error };
@@ -183,7 +185,7 @@ pub(crate) unsafe extern "C-unwind" fn _Fork() -> pid_t {
 extern "C-unwind" fn before_vfork() -> *mut c_void {
     if filter::is_on() && !vfork::is_child() {
         let start = now();
-        recorder().commit(Op::Vfork, &Draft { start, end: start, ..Draft::default() });
+        recorder().commit(Op::Vfork, &CallRecord { start, end: start, ..CallRecord::default() });
         vfork::begin();
     }
     VFORK.get()
@@ -235,18 +237,18 @@ pub(crate) unsafe extern "C-unwind" fn clone(
         vfork::begin();
     }
     let pid = call();
-    let draft = Draft {
+    let record = CallRecord {
         start,
         end: now(),
         result: i64::from(pid),
         arg: u64::from(flags.cast_unsigned()),
-        ..Draft::default()
+        ..CallRecord::default()
     };
     let place = errno();
     // SAFETY: this thread's own variable, here and below.
     let error = unsafe { *place };
     let errno = if pid < 0 { u16::try_from(error).unwrap_or(u16::MAX) } else { 0 };
-    recorder().commit(Op::Clone, &Draft { errno, ..draft });
+    recorder().commit(Op::Clone, &CallRecord { errno, ..record });
     // SAFETY: as above.
     unsafe { *place = error };
     pid
@@ -264,9 +266,14 @@ fn replace(op: Op, file: impl FnOnce() -> u32, call: impl FnOnce() -> c_int) -> 
     let start = now();
     // SAFETY: takes no arguments.
     let pid = if is_child { unsafe { libc::syscall(libc::SYS_getpid) } } else { 0 };
-    let draft =
-        Draft { start, end: start, file: file(), arg: pid.cast_unsigned(), ..Draft::default() };
-    let provisional = recorder().commit_provisionally(op, &draft);
+    let record = CallRecord {
+        start,
+        end: start,
+        file: file(),
+        arg: pid.cast_unsigned(),
+        ..CallRecord::default()
+    };
+    let provisional = recorder().commit_provisionally(op, &record);
     if !is_child {
         recorder().end(Ending::Exec, 0);
     }
@@ -279,7 +286,7 @@ fn replace(op: Op, file: impl FnOnce() -> u32, call: impl FnOnce() -> c_int) -> 
         recorder().end(Ending::None, 0);
     }
     let errno = u16::try_from(error).unwrap_or(u16::MAX);
-    recorder().correct(provisional, &Draft { end: now(), result: -1, errno, ..draft });
+    recorder().correct(provisional, &CallRecord { end: now(), result: -1, errno, ..record });
     // SAFETY: as above.
     unsafe { *place = error };
     result
@@ -425,7 +432,7 @@ fn ending(op: Op, status: c_int) {
         let start = now();
         let arg = u64::from(status.cast_unsigned());
         if is_looked_at(op) {
-            recorder().commit(op, &Draft { start, end: start, arg, ..Draft::default() });
+            recorder().commit(op, &CallRecord { start, end: start, arg, ..CallRecord::default() });
         }
         recorder().end(Ending::Exit, status & 0xff);
     }

@@ -5,7 +5,7 @@
 
 use core::ffi::{c_int, c_long, c_ulong, c_void};
 
-use feedline_recorder::{Ending, Trouble, recorder};
+use feedline_recorder::{DropReason, Ending, recorder};
 
 use crate::real::Real;
 use crate::{fds, filter, names, scratch, vfork};
@@ -24,7 +24,7 @@ pub(crate) fn resolve() {
 fn stop_recording() {
     if filter::is_on() && !vfork::is_child() {
         filter::set_calls(0);
-        recorder().stop(Trouble::Sandbox);
+        recorder().stop(DropReason::Sandbox);
     }
 }
 

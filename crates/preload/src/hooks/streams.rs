@@ -3,37 +3,37 @@
 
 use core::ffi::{c_char, c_int, c_long, c_void};
 
-use feedline_recorder::Draft;
+use feedline_recorder::CallRecord;
 use libc::{FILE, off_t, size_t};
 
 use crate::hook::{Subject, closing, descriptor, fd, hooks, opened, path, stream};
 
-fn opened_stream(draft: &mut Draft, made: *mut FILE) {
+fn opened_stream(record: &mut CallRecord, made: *mut FILE) {
     let file = descriptor(made);
-    draft.result = i64::from(file);
-    opened(draft, file);
+    record.result = i64::from(file);
+    opened(record, file);
 }
 
 /// A stream without a path of its own: the kernel is asked for its name at its first use.
-fn unnamed_stream(draft: &mut Draft, made: *mut FILE) {
+fn unnamed_stream(record: &mut CallRecord, made: *mut FILE) {
     let file = descriptor(made);
-    draft.result = i64::from(file);
+    record.result = i64::from(file);
     if file >= 0 {
         crate::fds::clear(file);
-        draft.file = crate::fds::file(file);
+        record.file = crate::fds::file(file);
     }
 }
 
 /// Bytes, where the C library counts elements.
-fn elements(draft: &mut Draft, size: size_t, count: size_t, done: size_t) {
-    draft.size = size.saturating_mul(count) as u64;
-    draft.arg = size as u64;
-    draft.result = size.saturating_mul(done).cast_signed() as i64;
+fn elements(record: &mut CallRecord, size: size_t, count: size_t, done: size_t) {
+    record.size = size.saturating_mul(count) as u64;
+    record.arg = size as u64;
+    record.result = size.saturating_mul(done).cast_signed() as i64;
 }
 
-fn sought(draft: &mut Draft, offset: i64, whence: c_int) {
-    draft.offset = offset;
-    draft.arg = u64::from(whence.cast_unsigned());
+fn sought(record: &mut CallRecord, offset: i64, whence: c_int) {
+    record.offset = offset;
+    record.arg = u64::from(whence.cast_unsigned());
 }
 
 /// The new file of a stream, or the stream's old one if only its mode changes.
@@ -54,7 +54,7 @@ hooks! {
     fn fopen64(name: *const c_char, mode: *const c_char) -> *mut FILE
         = Fopen64, path(name), opened_stream;
     fn fdopen(file: c_int, mode: *const c_char) -> *mut FILE
-        = Fdopen, fd(file), |draft, made| draft.result = i64::from(descriptor(made));
+        = Fdopen, fd(file), |record, made| record.result = i64::from(descriptor(made));
     fn freopen(name: *const c_char, mode: *const c_char, old: *mut FILE) -> *mut FILE
         = Freopen, reopening(old, name), opened_stream;
     fn freopen64(name: *const c_char, mode: *const c_char, old: *mut FILE) -> *mut FILE
@@ -62,30 +62,30 @@ hooks! {
     fn tmpfile() -> *mut FILE = Tmpfile, Subject::Nothing, unnamed_stream;
     fn tmpfile64() -> *mut FILE = Tmpfile64, Subject::Nothing, unnamed_stream;
     fn fmemopen(buffer: *mut c_void, size: size_t, mode: *const c_char) -> *mut FILE
-        = Fmemopen, Subject::Nothing, |draft, _| draft.result = -1;
+        = Fmemopen, Subject::Nothing, |record, _| record.result = -1;
     fn open_memstream(place: *mut *mut c_char, size: *mut size_t) -> *mut FILE
-        = OpenMemstream, Subject::Nothing, |draft, _| draft.result = -1;
+        = OpenMemstream, Subject::Nothing, |record, _| record.result = -1;
     fn fclose(file: *mut FILE) -> c_int = Fclose, closing(descriptor(file)), |_, _| ();
     fn fflush(file: *mut FILE) -> c_int = Fflush, stream(file), |_, _| ();
     fn fflush_unlocked(file: *mut FILE) -> c_int = FflushUnlocked, stream(file), |_, _| ();
     fn fread(to: *mut c_void, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = Fread, stream(file), |draft, done| elements(draft, size, count, done);
+        = Fread, stream(file), |record, done| elements(record, size, count, done);
     fn fread_unlocked(to: *mut c_void, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = FreadUnlocked, stream(file), |draft, done| elements(draft, size, count, done);
+        = FreadUnlocked, stream(file), |record, done| elements(record, size, count, done);
     fn __fread_chk(to: *mut c_void, room: size_t, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = FreadChk, stream(file), |draft, done| elements(draft, size, count, done);
+        = FreadChk, stream(file), |record, done| elements(record, size, count, done);
     fn __fread_unlocked_chk(to: *mut c_void, room: size_t, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = FreadUnlockedChk, stream(file), |draft, done| elements(draft, size, count, done);
+        = FreadUnlockedChk, stream(file), |record, done| elements(record, size, count, done);
     fn fwrite(from: *const c_void, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = Fwrite, stream(file), |draft, done| elements(draft, size, count, done);
+        = Fwrite, stream(file), |record, done| elements(record, size, count, done);
     fn fwrite_unlocked(from: *const c_void, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = FwriteUnlocked, stream(file), |draft, done| elements(draft, size, count, done);
+        = FwriteUnlocked, stream(file), |record, done| elements(record, size, count, done);
     fn fseek(file: *mut FILE, offset: c_long, whence: c_int) -> c_int
-        = Fseek, stream(file), |draft, _| sought(draft, offset, whence);
+        = Fseek, stream(file), |record, _| sought(record, offset, whence);
     fn fseeko(file: *mut FILE, offset: off_t, whence: c_int) -> c_int
-        = Fseeko, stream(file), |draft, _| sought(draft, offset, whence);
+        = Fseeko, stream(file), |record, _| sought(record, offset, whence);
     fn fseeko64(file: *mut FILE, offset: off_t, whence: c_int) -> c_int
-        = Fseeko64, stream(file), |draft, _| sought(draft, offset, whence);
+        = Fseeko64, stream(file), |record, _| sought(record, offset, whence);
     fn ftell(file: *mut FILE) -> c_long = Ftell, stream(file), |_, _| ();
     fn ftello(file: *mut FILE) -> off_t = Ftello, stream(file), |_, _| ();
     fn ftello64(file: *mut FILE) -> off_t = Ftello64, stream(file), |_, _| ();
@@ -95,7 +95,7 @@ hooks! {
     fn fsetpos(file: *mut FILE, place: *const c_void) -> c_int = Fsetpos, stream(file), |_, _| ();
     fn fsetpos64(file: *mut FILE, place: *const c_void) -> c_int = Fsetpos64, stream(file), |_, _| ();
     fn setvbuf(file: *mut FILE, buffer: *mut c_char, mode: c_int, size: size_t) -> c_int
-        = Setvbuf, stream(file), |draft, _| { draft.size = size as u64; draft.arg = u64::from(mode.cast_unsigned()); };
+        = Setvbuf, stream(file), |record, _| { record.size = size as u64; record.arg = u64::from(mode.cast_unsigned()); };
     fn clearerr(file: *mut FILE) = Clearerr, stream(file), |_, ()| ();
     fn feof(file: *mut FILE) -> c_int = Feof, stream(file), |_, _| ();
     fn ferror(file: *mut FILE) -> c_int = Ferror, stream(file), |_, _| ();

@@ -2,46 +2,46 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
-use feedline_recorder::Draft;
+use feedline_recorder::CallRecord;
 use libc::{FILE, size_t, ssize_t};
 
 use crate::hook::{Subject, fd, hooks, stream};
 
 /// One character, or a word of four bytes: done or not.
-fn piece(draft: &mut Draft, bytes: u64, result: c_int) {
-    draft.size = bytes;
-    draft.result = if result == libc::EOF { 0 } else { bytes.cast_signed() };
+fn piece(record: &mut CallRecord, bytes: u64, result: c_int) {
+    record.size = bytes;
+    record.result = if result == libc::EOF { 0 } else { bytes.cast_signed() };
     // The end of a file is no error, and `errno` may be an older one.
-    draft.errno = 0;
+    record.errno = 0;
 }
 
 /// One character or word put: done, or an error.
-fn placed(draft: &mut Draft, bytes: u64, result: c_int) {
-    draft.size = bytes;
-    draft.result = if result == libc::EOF { -1 } else { bytes.cast_signed() };
+fn placed(record: &mut CallRecord, bytes: u64, result: c_int) {
+    record.size = bytes;
+    record.result = if result == libc::EOF { -1 } else { bytes.cast_signed() };
 }
 
-fn line(draft: &mut Draft, asked: c_int, text: *const c_char) {
-    draft.size = u64::from(asked.max(0).cast_unsigned());
-    draft.result = 0;
-    draft.errno = 0;
+fn line(record: &mut CallRecord, asked: c_int, text: *const c_char) {
+    record.size = u64::from(asked.max(0).cast_unsigned());
+    record.result = 0;
+    record.errno = 0;
     if !text.is_null() {
         // SAFETY: the C library has just put a NUL behind it.
-        draft.result = unsafe { CStr::from_ptr(text) }.to_bytes().len().cast_signed() as i64;
+        record.result = unsafe { CStr::from_ptr(text) }.to_bytes().len().cast_signed() as i64;
     }
 }
 
-fn put(draft: &mut Draft, text: *const c_char, newline: u64, result: c_int) {
+fn put(record: &mut CallRecord, text: *const c_char, newline: u64, result: c_int) {
     // SAFETY: the C library has just read it to its NUL.
     let length = unsafe { CStr::from_ptr(text) }.to_bytes().len() as u64 + newline;
-    draft.size = length;
-    draft.result = if result < 0 { -1 } else { length.cast_signed() };
+    record.size = length;
+    record.result = if result < 0 { -1 } else { length.cast_signed() };
 }
 
-fn got(draft: &mut Draft, result: ssize_t) {
-    draft.size = result.max(0).cast_unsigned() as u64;
-    draft.result = draft.size.cast_signed();
-    draft.errno = 0;
+fn got(record: &mut CallRecord, result: ssize_t) {
+    record.size = result.max(0).cast_unsigned() as u64;
+    record.result = record.size.cast_signed();
+    record.errno = 0;
 }
 
 /// Standard input and output, by the descriptors that they have unless they were reopened.
@@ -57,30 +57,30 @@ fn output() -> Subject {
 }
 
 hooks! {
-    fn fgetc(file: *mut FILE) -> c_int = Fgetc, stream(file), |draft, c| piece(draft, 1, c);
-    fn getc(file: *mut FILE) -> c_int = Getc, stream(file), |draft, c| piece(draft, 1, c);
-    fn _IO_getc(file: *mut FILE) -> c_int = IoGetc, stream(file), |draft, c| piece(draft, 1, c);
-    fn fgetc_unlocked(file: *mut FILE) -> c_int = FgetcUnlocked, stream(file), |draft, c| piece(draft, 1, c);
-    fn getc_unlocked(file: *mut FILE) -> c_int = GetcUnlocked, stream(file), |draft, c| piece(draft, 1, c);
-    fn getchar() -> c_int = Getchar, input(), |draft, c| piece(draft, 1, c);
-    fn getchar_unlocked() -> c_int = GetcharUnlocked, input(), |draft, c| piece(draft, 1, c);
-    fn getw(file: *mut FILE) -> c_int = Getw, stream(file), |draft, c| piece(draft, 4, c);
-    fn fputc(c: c_int, file: *mut FILE) -> c_int = Fputc, stream(file), |draft, c| placed(draft, 1, c);
-    fn putc(c: c_int, file: *mut FILE) -> c_int = Putc, stream(file), |draft, c| placed(draft, 1, c);
-    fn _IO_putc(c: c_int, file: *mut FILE) -> c_int = IoPutc, stream(file), |draft, c| placed(draft, 1, c);
-    fn fputc_unlocked(c: c_int, file: *mut FILE) -> c_int = FputcUnlocked, stream(file), |draft, c| placed(draft, 1, c);
-    fn putc_unlocked(c: c_int, file: *mut FILE) -> c_int = PutcUnlocked, stream(file), |draft, c| placed(draft, 1, c);
-    fn putchar(c: c_int) -> c_int = Putchar, output(), |draft, c| placed(draft, 1, c);
-    fn putchar_unlocked(c: c_int) -> c_int = PutcharUnlocked, output(), |draft, c| placed(draft, 1, c);
-    fn putw(w: c_int, file: *mut FILE) -> c_int = Putw, stream(file), |draft, c| placed(draft, 4, c);
+    fn fgetc(file: *mut FILE) -> c_int = Fgetc, stream(file), |record, c| piece(record, 1, c);
+    fn getc(file: *mut FILE) -> c_int = Getc, stream(file), |record, c| piece(record, 1, c);
+    fn _IO_getc(file: *mut FILE) -> c_int = IoGetc, stream(file), |record, c| piece(record, 1, c);
+    fn fgetc_unlocked(file: *mut FILE) -> c_int = FgetcUnlocked, stream(file), |record, c| piece(record, 1, c);
+    fn getc_unlocked(file: *mut FILE) -> c_int = GetcUnlocked, stream(file), |record, c| piece(record, 1, c);
+    fn getchar() -> c_int = Getchar, input(), |record, c| piece(record, 1, c);
+    fn getchar_unlocked() -> c_int = GetcharUnlocked, input(), |record, c| piece(record, 1, c);
+    fn getw(file: *mut FILE) -> c_int = Getw, stream(file), |record, c| piece(record, 4, c);
+    fn fputc(c: c_int, file: *mut FILE) -> c_int = Fputc, stream(file), |record, c| placed(record, 1, c);
+    fn putc(c: c_int, file: *mut FILE) -> c_int = Putc, stream(file), |record, c| placed(record, 1, c);
+    fn _IO_putc(c: c_int, file: *mut FILE) -> c_int = IoPutc, stream(file), |record, c| placed(record, 1, c);
+    fn fputc_unlocked(c: c_int, file: *mut FILE) -> c_int = FputcUnlocked, stream(file), |record, c| placed(record, 1, c);
+    fn putc_unlocked(c: c_int, file: *mut FILE) -> c_int = PutcUnlocked, stream(file), |record, c| placed(record, 1, c);
+    fn putchar(c: c_int) -> c_int = Putchar, output(), |record, c| placed(record, 1, c);
+    fn putchar_unlocked(c: c_int) -> c_int = PutcharUnlocked, output(), |record, c| placed(record, 1, c);
+    fn putw(w: c_int, file: *mut FILE) -> c_int = Putw, stream(file), |record, c| placed(record, 4, c);
     fn fgets(to: *mut c_char, size: c_int, file: *mut FILE) -> *mut c_char
-        = Fgets, stream(file), |draft, text| line(draft, size, text);
+        = Fgets, stream(file), |record, text| line(record, size, text);
     fn __fgets_chk(to: *mut c_char, room: size_t, size: c_int, file: *mut FILE) -> *mut c_char
-        = FgetsChk, stream(file), |draft, text| line(draft, size, text);
+        = FgetsChk, stream(file), |record, text| line(record, size, text);
     fn fgets_unlocked(to: *mut c_char, size: c_int, file: *mut FILE) -> *mut c_char
-        = FgetsUnlocked, stream(file), |draft, text| line(draft, size, text);
+        = FgetsUnlocked, stream(file), |record, text| line(record, size, text);
     fn __fgets_unlocked_chk(to: *mut c_char, room: size_t, size: c_int, file: *mut FILE) -> *mut c_char
-        = FgetsUnlockedChk, stream(file), |draft, text| line(draft, size, text);
+        = FgetsUnlockedChk, stream(file), |record, text| line(record, size, text);
     fn getline(place: *mut *mut c_char, size: *mut size_t, file: *mut FILE) -> ssize_t
         = Getline, stream(file), got;
     fn getdelim(place: *mut *mut c_char, size: *mut size_t, end: c_int, file: *mut FILE) -> ssize_t
@@ -88,10 +88,10 @@ hooks! {
     fn __getdelim(place: *mut *mut c_char, size: *mut size_t, end: c_int, file: *mut FILE) -> ssize_t
         = GetdelimAlias, stream(file), got;
     fn fputs(text: *const c_char, file: *mut FILE) -> c_int
-        = Fputs, stream(file), |draft, result| put(draft, text, 0, result);
+        = Fputs, stream(file), |record, result| put(record, text, 0, result);
     fn fputs_unlocked(text: *const c_char, file: *mut FILE) -> c_int
-        = FputsUnlocked, stream(file), |draft, result| put(draft, text, 0, result);
-    fn puts(text: *const c_char) -> c_int = Puts, output(), |draft, result| put(draft, text, 1, result);
+        = FputsUnlocked, stream(file), |record, result| put(record, text, 0, result);
+    fn puts(text: *const c_char) -> c_int = Puts, output(), |record, result| put(record, text, 1, result);
     fn ungetc(c: c_int, file: *mut FILE) -> c_int = Ungetc, stream(file), |_, _| ();
     fn vfprintf(file: *mut FILE, format: *const c_char, values: *mut c_void) -> c_int
         = Vfprintf, stream(file), |_, _| ();

@@ -12,7 +12,7 @@ use core::cell::Cell;
 use core::ffi::{c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use feedline_recorder::{Class, Draft, Op, UNNAMED, now, recorder};
+use feedline_recorder::{CallRecord, Class, Op, UNNAMED, now, recorder};
 
 use crate::hook::{Subject, errno, missing, observe};
 use crate::names::SKIP;
@@ -124,7 +124,7 @@ fn seen(ring: *const Ring) -> Option<&'static Seen> {
 /// # Safety
 /// `ring` is one that liburing has set up.
 unsafe fn submitted(ring: *const Ring, first: u32, end: u32) {
-    if !filter::takes(filter::bit(Op::UringSubmitted.facts())) {
+    if !filter::takes(filter::bit(Op::UringSubmitted.info())) {
         return;
     }
     // SAFETY: the caller vouches for it, here and below.
@@ -146,7 +146,7 @@ unsafe fn submitted(ring: *const Ring, first: u32, end: u32) {
             continue;
         }
         let start = now();
-        let draft = Draft {
+        let record = CallRecord {
             start,
             end: start,
             // The length of a vector is not that of what it describes.
@@ -155,9 +155,9 @@ unsafe fn submitted(ring: *const Ring, first: u32, end: u32) {
             arg: request.user_data,
             result: request.opcode.into(),
             file,
-            errno: 0,
+            ..CallRecord::default()
         };
-        recorder().commit(Op::UringSubmitted, &draft);
+        recorder().commit(Op::UringSubmitted, &record);
     }
 }
 
@@ -179,7 +179,7 @@ unsafe fn completed(ring: *const Ring) {
         return;
     };
     let count = end.wrapping_sub(last);
-    if !filter::takes(filter::bit(Op::UringCompleted.facts())) {
+    if !filter::takes(filter::bit(Op::UringCompleted.info())) {
         return;
     }
     for back in (1..=count.min(entries)).rev() {
@@ -191,15 +191,15 @@ unsafe fn completed(ring: *const Ring) {
         }
         let start = now();
         let error = u16::try_from(completion.result.wrapping_neg()).unwrap_or(0);
-        let draft = Draft {
+        let record = CallRecord {
             start,
             end: start,
             arg: completion.user_data,
             result: completion.result.into(),
             errno: error,
-            ..Draft::default()
+            ..CallRecord::default()
         };
-        recorder().commit(Op::UringCompleted, &draft);
+        recorder().commit(Op::UringCompleted, &record);
     }
 }
 
@@ -242,7 +242,7 @@ unsafe fn watched_alone(
 ) -> c_int {
     // SAFETY: the caller vouches for it, here and below.
     let (first, end) = unsafe { ((*ring).submissions.first, (*ring).submissions.end) };
-    let submits = op.facts().class == Class::Submit;
+    let submits = op.info().class == Class::Submit;
     let place = errno();
     // SAFETY: this thread's own variable, here and below.
     let before = unsafe { *place };
@@ -252,11 +252,11 @@ unsafe fn watched_alone(
     }
     // SAFETY: as above.
     unsafe { *place = before };
-    let result = if filter::takes(filter::bit(op.facts())) {
-        observe(op, Subject::Nothing, call, |draft, result| {
-            draft.arg = wait.into();
+    let result = if filter::takes(filter::bit(op.info())) {
+        observe(op, Subject::Nothing, call, |record, result| {
+            record.arg = wait.into();
             // The error is the result.
-            draft.errno = u16::try_from(result.wrapping_neg()).unwrap_or(0);
+            record.errno = u16::try_from(result.wrapping_neg()).unwrap_or(0);
         })
     } else {
         call()

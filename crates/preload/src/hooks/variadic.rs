@@ -135,7 +135,7 @@ unsafe extern "C-unwind" fn fscanf_23_of(
     unsafe { formatted(Op::Isoc23Fscanf, &VFSCANF_23, file, format, values) }
 }
 
-/// Entry points that describe their arguments: `$named` of them have names, in registers.
+/// SegmentEntry points that describe their arguments: `$named` of them have names, in registers.
 macro_rules! described {
     ($($name:ident => $target:ident, $named:literal, $last:literal;)+) => {$(
         /// As in the C library.
@@ -222,7 +222,7 @@ unsafe extern "C-unwind" fn execle_of(program: *const c_char, arguments: Row) ->
     unsafe { processes::replace_in(Op::Execle, program, arguments, environment) }
 }
 
-/// Entry points that put their arguments in a row: those in registers go in front of those on the
+/// SegmentEntry points that put their arguments in a row: those in registers go in front of those on the
 /// stack, where the return address was.
 macro_rules! in_a_row {
     ($($name:ident => $target:ident;)+) => {$(

@@ -9,25 +9,25 @@ use crate::hook::{Subject, fd, hooks};
 
 hooks! {
     fn write(file: c_int, buffer: *const c_void, count: size_t) -> ssize_t
-        = Write, fd(file), |draft, _| draft.size = count as u64;
+        = Write, fd(file), |record, _| record.size = count as u64;
     fn pwrite(file: c_int, buffer: *const c_void, count: size_t, offset: off_t) -> ssize_t
-        = Pwrite, fd(file), |draft, _| { draft.size = count as u64; draft.offset = offset; };
+        = Pwrite, fd(file), |record, _| { record.size = count as u64; record.offset = offset; };
     fn pwrite64(file: c_int, buffer: *const c_void, count: size_t, offset: off_t) -> ssize_t
-        = Pwrite64, fd(file), |draft, _| { draft.size = count as u64; draft.offset = offset; };
+        = Pwrite64, fd(file), |record, _| { record.size = count as u64; record.offset = offset; };
     fn writev(file: c_int, vectors: *const iovec, count: c_int) -> ssize_t
-        = Writev, fd(file), |draft, _| { draft.size = asked(draft, vectors, count); draft.arg = u64::from(count.unsigned_abs()); };
+        = Writev, fd(file), |record, _| { record.size = asked(record, vectors, count); record.arg = u64::from(count.unsigned_abs()); };
     fn pwritev(file: c_int, vectors: *const iovec, count: c_int, offset: off_t) -> ssize_t
-        = Pwritev, fd(file), |draft, _| { draft.size = asked(draft, vectors, count); draft.offset = offset; draft.arg = u64::from(count.unsigned_abs()); };
+        = Pwritev, fd(file), |record, _| { record.size = asked(record, vectors, count); record.offset = offset; record.arg = u64::from(count.unsigned_abs()); };
     fn pwritev64(file: c_int, vectors: *const iovec, count: c_int, offset: off_t) -> ssize_t
-        = Pwritev64, fd(file), |draft, _| { draft.size = asked(draft, vectors, count); draft.offset = offset; draft.arg = u64::from(count.unsigned_abs()); };
+        = Pwritev64, fd(file), |record, _| { record.size = asked(record, vectors, count); record.offset = offset; record.arg = u64::from(count.unsigned_abs()); };
     fn pwritev2(file: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t
-        = Pwritev2, fd(file), |draft, _| { draft.size = asked(draft, vectors, count); draft.offset = offset; draft.arg = u64::from(count.unsigned_abs()); };
+        = Pwritev2, fd(file), |record, _| { record.size = asked(record, vectors, count); record.offset = offset; record.arg = u64::from(count.unsigned_abs()); };
     fn pwritev64v2(file: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t
-        = Pwritev64v2, fd(file), |draft, _| { draft.size = asked(draft, vectors, count); draft.offset = offset; draft.arg = u64::from(count.unsigned_abs()); };
+        = Pwritev64v2, fd(file), |record, _| { record.size = asked(record, vectors, count); record.offset = offset; record.arg = u64::from(count.unsigned_abs()); };
     fn fsync(file: c_int) -> c_int = Fsync, fd(file), |_, _| ();
     fn fdatasync(file: c_int) -> c_int = Fdatasync, fd(file), |_, _| ();
     fn syncfs(file: c_int) -> c_int = Syncfs, fd(file), |_, _| ();
     fn sync() = Sync, Subject::Nothing, |_, ()| ();
     fn sync_file_range(file: c_int, offset: off_t, count: off_t, flags: c_uint) -> c_int
-        = SyncFileRange, fd(file), |draft, _| { draft.size = count.cast_unsigned(); draft.offset = offset; draft.arg = u64::from(flags); };
+        = SyncFileRange, fd(file), |record, _| { record.size = count.cast_unsigned(); record.offset = offset; record.arg = u64::from(flags); };
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use feedline_recorder::{
-    Class, Entry, Op, PROCESS_SUFFIX, ProcessFacts, ProcessFile, ReadError, Record, SEGMENT_SUFFIX,
-    SegmentFile, Summary,
+    CallRecord, Class, Op, PROCESS_SUFFIX, ProcessFacts, ProcessFile, ReadError, SEGMENT_SUFFIX,
+    SegmentEntry, SegmentFile, Summary,
 };
 use tempfile::TempDir;
 
@@ -118,17 +118,17 @@ pub(crate) struct Call {
     pub(crate) path: String,
     /// The other path, or the number.
     pub(crate) arg: String,
-    pub(crate) record: Record,
+    pub(crate) record: CallRecord,
 }
 
 impl Call {
     pub(crate) fn name(&self) -> &'static str {
-        self.op.facts().name
+        self.op.info().name
     }
 
     /// As programs log theirs.
     pub(crate) fn line(&self) -> String {
-        let Record { thread, size, offset, result, errno, .. } = self.record;
+        let CallRecord { thread, size, offset, result, errno, .. } = self.record;
         let (name, path, arg) = (self.name(), &self.path, &self.arg);
         format!("{thread}\t{name}\t{path}\t{size}\t{offset}\t{arg}\t{result}\t{errno}")
     }
@@ -240,8 +240,8 @@ impl Names {
 struct Raw {
     facts: ProcessFacts,
     texts: HashMap<u32, (u32, String)>,
-    calls: Vec<(Op, Record)>,
-    summaries: Vec<(Op, Record, Summary)>,
+    calls: Vec<(Op, CallRecord)>,
+    summaries: Vec<(Op, CallRecord, Summary)>,
     skipped: u64,
     segments: usize,
     holes: usize,
@@ -266,9 +266,11 @@ impl Raw {
         self.holes += usize::from(segment.has_holes());
         for entry in segment.entries() {
             match entry {
-                Entry::Call(op, record) => self.calls.push((op, record)),
-                Entry::Summary(op, record, summary) => self.summaries.push((op, record, summary)),
-                Entry::Text { number, base, text, .. } => {
+                SegmentEntry::Call(op, record) => self.calls.push((op, record)),
+                SegmentEntry::Summary(op, record, summary) => {
+                    self.summaries.push((op, record, summary))
+                }
+                SegmentEntry::Text { number, base, text, .. } => {
                     let text = String::from_utf8_lossy(text).into_owned();
                     assert_eq!(
                         self.texts.insert(number, (base, text)),
@@ -282,8 +284,8 @@ impl Raw {
 
     fn finish(self, names: &Names) -> Process {
         let facts = self.facts;
-        let call = |op: Op, record: Record| {
-            let row = op.facts();
+        let call = |op: Op, record: CallRecord| {
+            let row = op.info();
             let is_path = row.arg == "newpath" || row.class == Class::Copy;
             let arg = if is_path {
                 names.text(&facts, u32::try_from(record.arg).unwrap())

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use feedline_trace::{Batch, Event, FolderWriter, Kind, Process, Sink as _, Tables};
+use feedline_trace::{Batch, Event, EventKind, EventSink as _, FolderWriter, Process, Tables};
 use tempfile::TempDir;
 
 /// When it all began.
@@ -166,7 +166,7 @@ fn write_trace(dir: &Path) {
             },
             Fact { name: "close", file: "/data/a.npz", span: (200, 205), ..POSIX },
             Fact {
-                kind: Kind::Span,
+                kind: EventKind::Span,
                 category: "dataloader",
                 name: "fetch",
                 span: (0, 220),
@@ -191,14 +191,20 @@ fn write_trace(dir: &Path) {
                 ..rank_one
             },
             Fact {
-                kind: Kind::Counter,
+                kind: EventKind::Counter,
                 category: "queue",
                 name: "depth",
                 file: "",
                 span: (2500, 2500),
                 ..rank_one
             },
-            Fact { kind: Kind::Summary, span: (3000, 3500), result: 10_000, count: 10, ..rank_one },
+            Fact {
+                kind: EventKind::Summary,
+                span: (3000, 3500),
+                result: 10_000,
+                count: 10,
+                ..rank_one
+            },
         ],
     );
 }
@@ -206,7 +212,7 @@ fn write_trace(dir: &Path) {
 /// An event in short.
 #[derive(Clone, Copy)]
 struct Fact {
-    kind: Kind,
+    kind: EventKind,
     category: &'static str,
     name: &'static str,
     thread: u32,
@@ -220,7 +226,7 @@ struct Fact {
 }
 
 const POSIX: Fact = Fact {
-    kind: Kind::Call,
+    kind: EventKind::Call,
     category: "POSIX",
     name: "read",
     thread: 1,
@@ -247,7 +253,7 @@ fn write_part(dir: &Path, rank: u32, facts: &[Fact]) {
         ..Process::default()
     });
     for fact in facts {
-        let (is_call, is_span) = (fact.kind != Kind::Counter, fact.kind == Kind::Span);
+        let (is_call, is_span) = (fact.kind != EventKind::Counter, fact.kind == EventKind::Span);
         let is_call = is_call && !is_span;
         let event = Event {
             process,
@@ -265,7 +271,7 @@ fn write_part(dir: &Path, rank: u32, facts: &[Fact]) {
             epoch: is_span.then_some(1),
             step: is_span.then_some(1),
             count: fact.count,
-            value: (fact.kind == Kind::Counter).then_some(2.5),
+            value: (fact.kind == EventKind::Counter).then_some(2.5),
             ..Event::default()
         };
         batch.events.push(event);

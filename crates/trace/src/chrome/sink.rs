@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 
 use crate::chrome::{ORIGIN, PROCESS};
 use crate::error::TraceError;
-use crate::event::{Batch, Event, Kind};
-use crate::flow::{Output, Sink};
+use crate::event::{Batch, Event, EventKind};
+use crate::field_names::usual_kind;
+use crate::flow::{EventSink, Output};
 use crate::json;
-use crate::layout::usual_kind;
+use crate::partial_file::PartialStream;
 use crate::process::{End, Process};
 use crate::tables::Tables;
-use crate::unfinished::UnfinishedStream;
 
 /// A file of Chrome's JSON that is being written.
 #[derive(Debug)]
 pub struct ChromeSink {
-    file: UnfinishedStream,
+    file: PartialStream,
     origin_ns: Option<i64>,
     /// Processes that have been named.
     named: Vec<bool>,
@@ -26,7 +26,7 @@ pub struct ChromeSink {
 impl ChromeSink {
     /// Compressed if the name ends with `.gz`.
     pub fn new(path: &Path) -> Result<Self, TraceError> {
-        Ok(Self { file: UnfinishedStream::create(path)?, origin_ns: None, named: Vec::new() })
+        Ok(Self { file: PartialStream::create(path)?, origin_ns: None, named: Vec::new() })
     }
 
     /// Begins a record. The first one comes after the head of the file.
@@ -70,12 +70,12 @@ impl ChromeSink {
 
     fn event(&mut self, tables: &Tables, event: &Event, extra: Option<&str>) {
         let (category, name) = (tables.name(event.category), tables.name(event.name));
-        let names_thread = event.kind == Kind::Span && category == "thread";
+        let names_thread = event.kind == EventKind::Span && category == "thread";
         let phase = match event.kind {
             _ if names_thread => "M",
-            Kind::Counter => "C",
-            Kind::Instant => "i",
-            Kind::Call | Kind::Span | Kind::Summary => "X",
+            EventKind::Counter => "C",
+            EventKind::Instant => "i",
+            EventKind::Call | EventKind::Span | EventKind::Summary => "X",
         };
         let origin_ns = self.origin_ns.unwrap_or(event.start_ns);
         let out = self.begin(event.start_ns);
@@ -114,7 +114,7 @@ impl ChromeSink {
     }
 }
 
-impl Sink for ChromeSink {
+impl EventSink for ChromeSink {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         for event in &batch.events {
             self.name_process(tables, event.process, event.start_ns);
@@ -161,10 +161,10 @@ fn microseconds(out: &mut Vec<u8>, ns: i64) {
 }
 
 fn arguments(out: &mut Vec<u8>, tables: &Tables, event: &Event) {
-    if event.kind == Kind::Counter {
+    if event.kind == EventKind::Counter {
         key(out, "value");
         json::float(out, event.value.unwrap_or(0.0));
-    } else if event.kind != Kind::Instant
+    } else if event.kind != EventKind::Instant
         && usual_kind(None, tables.name(event.category)) != event.kind
     {
         key(out, "kind");

@@ -10,12 +10,12 @@ use crate::chrome::head::Head;
 use crate::chrome::processes::{Processes, UNKNOWN_HOST};
 use crate::chrome::records::Records;
 use crate::error::TraceError;
-use crate::event::{Batch, Event, Kind};
+use crate::event::{Batch, Event, EventKind};
+use crate::field_names::{kind_named, usual_kind};
 use crate::file_slice::FileSlice;
-use crate::flow::Source;
-use crate::intake::{Damage, Intake};
-use crate::layout::{kind_named, usual_kind};
+use crate::flow::EventSource;
 use crate::process::{End, Process};
+use crate::read_stats::{Damage, ReadStats};
 use crate::tables::Tables;
 
 /// Events of a batch.
@@ -39,7 +39,7 @@ pub struct ChromeSource {
     /// The same for events that do not belong to a thread, by category and identity.
     begun_apart: FxHashMap<(u32, String), Vec<Begun>>,
     last_ns: i64,
-    intake: Intake,
+    intake: ReadStats,
 }
 
 /// What is known of the clock of a file, after it was read.
@@ -83,7 +83,7 @@ impl ChromeSource {
             begun: FxHashMap::default(),
             begun_apart: FxHashMap::default(),
             last_ns: 0,
-            intake: Intake { files, ..Intake::default() },
+            intake: ReadStats { files, ..ReadStats::default() },
         };
         source.open_file()?;
         Ok(source)
@@ -137,7 +137,7 @@ impl ChromeSource {
             process,
             thread,
             start_ns: start_ns.unwrap_or(self.last_ns),
-            kind: Kind::Span,
+            kind: EventKind::Span,
             category: tables.name_row(text("cat")),
             name: tables.name_row(text("name")),
             count: 1,
@@ -177,7 +177,7 @@ impl ChromeSource {
                 self.end(tables, batch, begun, &event, args);
             }
             "i" | "I" | "R" | "n" => {
-                event.kind = Kind::Instant;
+                event.kind = EventKind::Instant;
                 self.push(tables, batch, event, args);
             }
             "C" => self.counter(tables, batch, event, args),
@@ -218,7 +218,7 @@ impl ChromeSource {
         for (key, value) in series {
             let name = if key == "value" { base.clone() } else { format!("{base}/{key}") };
             let event = Event {
-                kind: Kind::Counter,
+                kind: EventKind::Counter,
                 name: tables.name_row(&name),
                 value: value.as_f64(),
                 extra: keep(batch, &std::mem::take(&mut rest)),
@@ -310,7 +310,7 @@ impl ChromeSource {
                         process,
                         thread,
                         start_ns: self.time(at).unwrap_or(self.last_ns),
-                        kind: Kind::Span,
+                        kind: EventKind::Span,
                         category: tables.name_row("thread"),
                         name: tables.name_row(&name),
                         count: 1,
@@ -389,7 +389,7 @@ impl ChromeSource {
     }
 }
 
-impl Source for ChromeSource {
+impl EventSource for ChromeSource {
     fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
         batch.clear();
         while batch.events.len() < BATCH {
@@ -422,7 +422,7 @@ impl Source for ChromeSource {
         Ok(!batch.events.is_empty())
     }
 
-    fn intake(&self) -> &Intake {
+    fn read_stats(&self) -> &ReadStats {
         &self.intake
     }
 }
@@ -469,7 +469,7 @@ fn fold(tables: &mut Tables, event: &mut Event, key: &str, value: &Value) -> boo
         return true;
     }
     let Some(number) = value.as_i64() else { return false };
-    let is_summary = event.kind == Kind::Summary;
+    let is_summary = event.kind == EventKind::Summary;
     match key {
         "offset" => event.offset = Some(number),
         "size" => event.size = Some(number),

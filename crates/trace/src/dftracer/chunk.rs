@@ -6,14 +6,14 @@
 
 use std::borrow::Cow;
 
-use feedline_recorder::Facts;
+use feedline_recorder::OpInfo;
 
 use crate::dftracer::hash::Hash;
 use crate::dftracer::record::{Arg, Line, Phase, Scanned, is_about_others};
-use crate::dftracer::swift::Recent;
-use crate::event::{Event, Kind};
+use crate::dftracer::usual_line::Recent;
+use crate::event::{Event, EventKind};
+use crate::field_names::{Field, FieldNames, kind_named, op_info, usual_kind};
 use crate::json;
-use crate::layout::{Field, Layout, facts_of, kind_named, usual_kind};
 use crate::words::Words;
 
 /// How a record names its host or its file.
@@ -127,9 +127,9 @@ pub struct Chunk {
     pub records: u64,
     is_lean: bool,
     words: Words,
-    facts: Vec<Option<&'static Facts>>,
+    facts: Vec<Option<&'static OpInfo>>,
     /// How calls of every word carry their fields.
-    layouts: Vec<Layout>,
+    layouts: Vec<FieldNames>,
     pub(crate) recent: Recent,
 }
 
@@ -165,7 +165,7 @@ impl Chunk {
             let line =
                 rest[..end].trim_start_matches(|c: char| c.is_whitespace() || c == '[' || c == ']');
             rest = rest.get(end + 1..).unwrap_or("");
-            let is_done = line.is_empty() || (self.is_lean && self.swift(line));
+            let is_done = line.is_empty() || (self.is_lean && self.parse_usual(line));
             if !is_done {
                 self.line(&mut record, line, wanted);
             }
@@ -206,11 +206,11 @@ impl Chunk {
         }
         let start = line.start.ok_or("is an event without a time")?;
         let kind = match line.phase {
-            Phase::Complete if is_border(&line.name, &line.category) => Kind::Instant,
+            Phase::Complete if is_border(&line.name, &line.category) => EventKind::Instant,
             Phase::Complete => said_kind(line).unwrap_or(usual_kind(line.layer, &line.category)),
-            Phase::Aggregate => Kind::Summary,
-            Phase::Counter if is_summary(line) => Kind::Summary,
-            Phase::Counter => Kind::Counter,
+            Phase::Aggregate => EventKind::Summary,
+            Phase::Counter if is_summary(line) => EventKind::Summary,
+            Phase::Counter => EventKind::Counter,
             Phase::Metadata | Phase::Unknown => return Err("is of a kind that is not known"),
         };
         let duration =
@@ -228,7 +228,7 @@ impl Chunk {
         };
         let mut raw = RawEvent::new(event, pid);
         self.records += 1;
-        if kind == Kind::Counter {
+        if kind == EventKind::Counter {
             self.counters(line, &mut raw);
         } else {
             self.event(line, &mut raw);
@@ -244,7 +244,7 @@ impl Chunk {
             if self.place(raw, key, value) || fold(&mut raw.event, &layout, key, value) {
                 continue;
             }
-            if self.is_lean && raw.event.kind != Kind::Instant {
+            if self.is_lean && raw.event.kind != EventKind::Instant {
                 continue;
             }
             member(&mut extra, key, value);
@@ -269,9 +269,11 @@ impl Chunk {
             }
             // Nesting that was counted over all threads of a process says nothing.
             "level" | "p_idx" | "feedline" => {}
-            _ if key.ends_with("_hash") || (key == "cwd" && raw.event.kind == Kind::Instant) => {
+            _ if key.ends_with("_hash")
+                || (key == "cwd" && raw.event.kind == EventKind::Instant) =>
+            {
                 let is_file = matches!(key, "pathname_hash" | "path_hash");
-                if self.is_lean && !is_file && raw.event.kind != Kind::Instant {
+                if self.is_lean && !is_file && raw.event.kind != EventKind::Instant {
                     return true;
                 }
                 let Named::Hash(hash) = named(value) else { return false };
@@ -357,19 +359,19 @@ impl Chunk {
     }
 
     /// How an event of a name and kind carries its fields.
-    pub(crate) fn layout(&self, name: u32, kind: Kind) -> Layout {
+    pub(crate) fn layout(&self, name: u32, kind: EventKind) -> FieldNames {
         match kind {
-            Kind::Call | Kind::Summary => self.layouts[name as usize],
-            Kind::Span | Kind::Counter | Kind::Instant => Layout::of(None, kind),
+            EventKind::Call | EventKind::Summary => self.layouts[name as usize],
+            EventKind::Span | EventKind::Counter | EventKind::Instant => FieldNames::of(None, kind),
         }
     }
 
     pub(crate) fn word(&mut self, text: &str) -> u32 {
         let (number, is_new) = self.words.number(text);
         if is_new {
-            let facts = facts_of(text);
+            let facts = op_info(text);
             self.facts.push(facts);
-            self.layouts.push(Layout::of(facts, Kind::Call));
+            self.layouts.push(FieldNames::of(facts, EventKind::Call));
         }
         number
     }
@@ -388,7 +390,7 @@ fn is_of_interest(name: &str) -> bool {
 }
 
 /// The kind that a record of ours names where the usual one is wrong.
-fn said_kind(line: &Line) -> Option<Kind> {
+fn said_kind(line: &Line) -> Option<EventKind> {
     let (_, value) = line.args.iter().find(|(key, _)| key == "feedline")?;
     let Arg::Text(name) = value else { return None };
     kind_named(name)
@@ -408,19 +410,19 @@ fn named(value: &Arg) -> Named {
 }
 
 /// Puts an argument into its field; false if it has none, or it is taken.
-fn fold(event: &mut Event, layout: &Layout, key: &str, value: &Arg) -> bool {
+fn fold(event: &mut Event, layout: &FieldNames, key: &str, value: &Arg) -> bool {
     let Some(number) = value.number() else { return false };
     if layout.counts_elements && key == ELEMENT {
         return true;
     }
-    if event.kind == Kind::Summary && fold_summary(event, layout, key, number) {
+    if event.kind == EventKind::Summary && fold_summary(event, layout, key, number) {
         return true;
     }
     fold_number(event, layout, key, number)
 }
 
 /// Puts a number into the field of an argument; false if it has none, or it is taken.
-pub(crate) fn fold_number(event: &mut Event, layout: &Layout, key: &str, number: i64) -> bool {
+pub(crate) fn fold_number(event: &mut Event, layout: &FieldNames, key: &str, number: i64) -> bool {
     let Some(field) = layout.field(key) else { return false };
     let place = match field {
         Field::Size => &mut event.size,
@@ -443,7 +445,7 @@ pub(crate) fn fold_number(event: &mut Event, layout: &Layout, key: &str, number:
     true
 }
 
-fn fold_summary(event: &mut Event, layout: &Layout, key: &str, number: i64) -> bool {
+fn fold_summary(event: &mut Event, layout: &FieldNames, key: &str, number: i64) -> bool {
     let Ok(positive) = u64::try_from(number) else { return false };
     match key {
         "dft_cnt" => event.count = positive,
@@ -475,7 +477,7 @@ fn in_bytes(event: &mut Event, line: &Line) {
     let of =
         |name: &str| line.args.iter().find(|(key, _)| key == name).and_then(|(_, v)| v.number());
     let element = match event.kind {
-        Kind::Summary => of("size_min").filter(|size| of("size_max") == Some(*size)),
+        EventKind::Summary => of("size_min").filter(|size| of("size_max") == Some(*size)),
         _ => event.arg,
     };
     let Some(element) = element.filter(|size| *size > 0) else { return };

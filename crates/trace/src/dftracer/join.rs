@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 
 use crate::dftracer::chunk::{Chunk, Item, Metadata, Named, RawEvent};
-use crate::dftracer::directory::{Directory, Place, Use};
 use crate::dftracer::hash::Hash;
+use crate::dftracer::metadata_index::{FileProcess, MetadataIndex, Use};
 use crate::dftracer::record::CUT_OFF;
-use crate::event::{Batch, Event, Kind};
+use crate::event::{Batch, Event, EventKind};
 use crate::file_slice::FileSlice;
-use crate::intake::{Damage, Intake};
 use crate::process::Process;
+use crate::read_stats::{Damage, ReadStats};
 use crate::tables::Tables;
 
 /// Wall clocks in microseconds do not get here for three thousand years; those in nanoseconds did.
@@ -36,7 +36,7 @@ pub enum Naming {
 /// What joins chunks.
 pub struct Joiner {
     naming: Naming,
-    pub(crate) directory: Directory,
+    pub(crate) directory: MetadataIndex,
     slices: Vec<FileSlice>,
     /// The file whose chunks come.
     file: usize,
@@ -49,12 +49,12 @@ pub struct Joiner {
     /// Units of processes of this file.
     units: FxHashMap<u32, u64>,
     /// Rows of files by hash; small numbers mean something within a file and process only.
-    files: FxHashMap<(Option<Place>, Hash), FileRow>,
+    files: FxHashMap<(Option<FileProcess>, Hash), FileRow>,
     /// Metadata that waits for a time.
     waiting: Vec<Metadata>,
     last_ns: i64,
     assumed: Assumed,
-    pub(crate) intake: Intake,
+    pub(crate) intake: ReadStats,
     unit_set: BTreeSet<u64>,
 }
 
@@ -70,12 +70,12 @@ struct FileRow {
 #[derive(Debug, Default)]
 struct Assumed {
     /// The unit if nothing says so, and the one that was taken.
-    units: Vec<(Place, u64, u64)>,
-    hosts: Vec<(Place, Named, Box<str>)>,
+    units: Vec<(FileProcess, u64, u64)>,
+    hosts: Vec<(FileProcess, Named, Box<str>)>,
     /// Strings that nobody knew.
-    texts: FxHashMap<(Place, Hash), ()>,
+    texts: FxHashMap<(FileProcess, Hash), ()>,
     /// What the library's first event says about a process by hashes.
-    borders: Vec<(u32, &'static str, Place, Hash)>,
+    borders: Vec<(u32, &'static str, FileProcess, Hash)>,
 }
 
 /// Rows of processes.
@@ -105,8 +105,8 @@ impl Joiner {
     pub fn new(slices: Vec<FileSlice>, naming: Naming) -> Self {
         Self {
             naming,
-            directory: Directory::default(),
-            intake: Intake { files: slices.len() as u64, ..Intake::default() },
+            directory: MetadataIndex::default(),
+            intake: ReadStats { files: slices.len() as u64, ..ReadStats::default() },
             slices,
             file: 0,
             lines: 0,
@@ -126,7 +126,7 @@ impl Joiner {
     pub fn begin(&mut self, tables: &mut Tables, batch: &mut Batch, file: usize) {
         if !self.waiting.is_empty() {
             let first = self.waiting[0].clone();
-            let place = Place { file: to_u32(self.file), pid: first.pid };
+            let place = FileProcess { file: to_u32(self.file), pid: first.pid };
             let at = Event { start_ns: self.last_ns, ..Event::default() };
             let process = self.process(tables, place, first.host, &[], &at, false);
             self.settle(tables, batch, place, process);
@@ -165,7 +165,7 @@ impl Joiner {
                 Item::Event(raw) => self.event(tables, batch, &mut joint, raw),
                 Item::Metadata(metadata) => {
                     if self.naming == Naming::Late {
-                        let place = Place { file: to_u32(self.file), pid: metadata.pid };
+                        let place = FileProcess { file: to_u32(self.file), pid: metadata.pid };
                         self.directory.learn(place, metadata);
                     }
                     if is_kept(metadata) {
@@ -177,7 +177,7 @@ impl Joiner {
     }
 
     fn event(&mut self, tables: &mut Tables, batch: &mut Batch, joint: &mut Joint, raw: &RawEvent) {
-        let place = Place { file: to_u32(self.file), pid: raw.pid };
+        let place = FileProcess { file: to_u32(self.file), pid: raw.pid };
         let mut event = raw.event;
         let unit = *self.units.entry(raw.pid).or_insert_with(|| {
             let usual = if event.start_ns >= NANOSECONDS_FROM { 1 } else { 1_000 };
@@ -192,7 +192,7 @@ impl Joiner {
         self.last_ns = event.start_ns;
         event.category = joint.row(tables, event.category);
         event.name = joint.row(tables, event.name);
-        let is_border = event.kind == Kind::Instant
+        let is_border = event.kind == EventKind::Instant
             && tables.name(event.category) == "dftracer"
             && matches!(tables.name(event.name), "start" | "end");
         let begins = is_border && tables.name(event.name) == "start";
@@ -218,7 +218,7 @@ impl Joiner {
     fn process(
         &mut self,
         tables: &mut Tables,
-        place: Place,
+        place: FileProcess,
         host: Named,
         words: &[Box<str>],
         event: &Event,
@@ -269,7 +269,7 @@ impl Joiner {
     fn file_row(
         &mut self,
         tables: &mut Tables,
-        place: Place,
+        place: FileProcess,
         file: Named,
         words: &[Box<str>],
     ) -> Option<u32> {
@@ -301,7 +301,7 @@ impl Joiner {
     fn other_texts(
         &mut self,
         tables: &mut Tables,
-        place: Place,
+        place: FileProcess,
         joint: &Joint,
         raw: &RawEvent,
         event: &mut Event,
@@ -359,9 +359,9 @@ impl Joiner {
     }
 
     /// Gives metadata the time of the event that follows it, or of the last one.
-    fn settle(&mut self, tables: &mut Tables, batch: &mut Batch, place: Place, process: u32) {
+    fn settle(&mut self, tables: &mut Tables, batch: &mut Batch, place: FileProcess, process: u32) {
         for metadata in std::mem::take(&mut self.waiting) {
-            let own = Place { pid: metadata.pid, ..place };
+            let own = FileProcess { pid: metadata.pid, ..place };
             let is_same = metadata.pid == place.pid;
             let at = Event { start_ns: self.last_ns, ..Event::default() };
             let process = if is_same {
@@ -370,8 +370,8 @@ impl Joiner {
                 self.process(tables, own, metadata.host, &[], &at, false)
             };
             let (kind, category, name) = match (metadata.name.as_str(), &metadata.key) {
-                ("thread_name", Some(name)) => (Kind::Span, "thread", name.as_str()),
-                (name, _) => (Kind::Instant, "dftracer", name),
+                ("thread_name", Some(name)) => (EventKind::Span, "thread", name.as_str()),
+                (name, _) => (EventKind::Instant, "dftracer", name),
             };
             let is_name = category == "thread";
             let event = Event {
@@ -452,7 +452,7 @@ impl Joiner {
     }
 
     /// What was met so far.
-    pub fn intake(&self) -> &Intake {
+    pub fn read_stats(&self) -> &ReadStats {
         &self.intake
     }
 
@@ -498,7 +498,7 @@ fn describe(process: &mut Process, key: &str, text: &str) {
 }
 
 /// A string that may be a path or something else.
-fn text_of(directory: &Directory, place: Place, hash: Hash) -> Option<&str> {
+fn text_of(directory: &MetadataIndex, place: FileProcess, hash: Hash) -> Option<&str> {
     let uses = [Use::Text, Use::File].into_iter();
     uses.filter_map(|purpose| directory.text(place, purpose, hash)).next()
 }

@@ -15,13 +15,13 @@ use crate::dftracer::chunk::ELEMENT;
 use crate::dftracer::hash::hash_of;
 use crate::dftracer::join::UNNAMED;
 use crate::error::TraceError;
-use crate::event::{Batch, Event, Kind};
-use crate::flow::{Output, Sink};
+use crate::event::{Batch, Event, EventKind};
+use crate::field_names::{FieldNames, LIBC_LAYER, op_info, usual_kind};
+use crate::flow::{EventSink, Output};
 use crate::json;
-use crate::layout::{LIBC_LAYER, Layout, facts_of, usual_kind};
+use crate::partial_file::{Packing, PartialFile};
 use crate::process::{End, Process};
 use crate::tables::Tables;
-use crate::unfinished::{Packing, Unfinished};
 
 /// Text of a gzip member.
 const MEMBER_BYTES: usize = 1 << 20;
@@ -79,7 +79,7 @@ pub struct DftracerSink {
 /// The file of a process.
 #[derive(Debug)]
 struct Stream {
-    file: Unfinished,
+    file: PartialFile,
     text: Vec<u8>,
     host: String,
     pid: u32,
@@ -160,7 +160,7 @@ impl DftracerSink {
         let suffix = if self.packing == Packing::Gzip { "pfw.gz" } else { "pfw" };
         let path = self.folder.join(format!("{}-{hash:016x}-app.{suffix}", self.prefix));
         let mut stream = Stream {
-            file: Unfinished::create(path, self.packing)?,
+            file: PartialFile::create(path, self.packing)?,
             text: Vec::new(),
             host: format!("{:016x}", hash_of(&process.host)),
             pid: process.pid,
@@ -333,7 +333,7 @@ impl DftracerSink {
         extra: Option<&str>,
     ) -> Result<(), TraceError> {
         let (category, name) = (tables.name(event.category), tables.name(event.name));
-        let is_own = event.kind == Kind::Instant && category == "dftracer";
+        let is_own = event.kind == EventKind::Instant && category == "dftracer";
         if !self.streams.contains_key(&event.process) {
             let starts = is_own && name == "start";
             self.open(tables, event, starts.then_some(extra.unwrap_or("{}")))?;
@@ -347,14 +347,14 @@ impl DftracerSink {
             stream.last_ns.max(event.start_ns.saturating_add_unsigned(event.duration_ns));
         let members = json::inner(extra.unwrap_or(""));
         match (event.kind, category, name) {
-            (Kind::Instant, "dftracer", "start" | "end") => {
+            (EventKind::Instant, "dftracer", "start" | "end") => {
                 self.border(&mut stream, name, event.thread, event.start_ns, members.as_bytes());
                 stream.has_end |= name == "end";
             }
-            (Kind::Instant, "dftracer", _) => {
+            (EventKind::Instant, "dftracer", _) => {
                 self.metadata(&mut stream, event.thread, name, members.as_bytes());
             }
-            (Kind::Span, "thread", _) => {
+            (EventKind::Span, "thread", _) => {
                 self.pair(&mut stream, event.thread, "thread_name", name, "thread_name");
             }
             _ => self.record(tables, &mut stream, event, members),
@@ -374,11 +374,11 @@ impl DftracerSink {
             }
         }
         let (category, name) = (tables.name(event.category), tables.name(event.name));
-        let layer = if event.kind == Kind::Call { LIBC_LAYER } else { layer_of(category) };
+        let layer = if event.kind == EventKind::Call { LIBC_LAYER } else { layer_of(category) };
         let head = Head { name, category, layer, thread: event.thread, pid: stream.pid };
         let mut line = std::mem::take(&mut self.line);
         line.clear();
-        if event.kind == Kind::Summary {
+        if event.kind == EventKind::Summary {
             line.push(b'{');
             self.name(&mut line, &head);
             self.moment(
@@ -417,12 +417,9 @@ impl DftracerSink {
     fn arguments(&mut self, tables: &Tables, line: &mut Vec<u8>, event: &Event, members: &str) {
         let (category, name) = (tables.name(event.category), tables.name(event.name));
         let args_from = line.len();
-        let layer = (self.dialect == Dialect::Current).then_some(if event.kind == Kind::Call {
-            LIBC_LAYER
-        } else {
-            layer_of(category)
-        });
-        if event.kind != Kind::Summary && usual_kind(layer, category) != event.kind {
+        let layer = (self.dialect == Dialect::Current)
+            .then_some(if event.kind == EventKind::Call { LIBC_LAYER } else { layer_of(category) });
+        if event.kind != EventKind::Summary && usual_kind(layer, category) != event.kind {
             comma_key(line, "feedline");
             json::text(line, event.kind.name());
         }
@@ -430,15 +427,15 @@ impl DftracerSink {
             comma_key(line, "fhash");
             self.hash_text(line, tables, file);
         }
-        let facts = facts_of(name);
+        let facts = op_info(name);
         if let Some(file) = event.other_file {
             let is_path = facts.is_none_or(|facts| facts.arg == "newpath");
             comma_key(line, if is_path { "newpath_hash" } else { "to_hash" });
             self.hash_text(line, tables, file);
         }
-        let layout = Layout::of(facts, event.kind);
-        let sum = if event.kind == Kind::Summary { "_sum" } else { "" };
-        if event.kind == Kind::Summary {
+        let layout = FieldNames::of(facts, event.kind);
+        let sum = if event.kind == EventKind::Summary { "_sum" } else { "" };
+        if event.kind == EventKind::Summary {
             number(line, "dft_cnt", "", Some(event.count));
             number(line, "dur", "_sum", Some(self.rounded(event.duration_ns)));
             number(line, "dur", "_min", event.shortest_ns.map(|ns| self.rounded(ns)));
@@ -588,12 +585,12 @@ impl Stream {
     }
 }
 
-impl Sink for DftracerSink {
+impl EventSink for DftracerSink {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         for event in &batch.events {
             let extra =
                 event.extra.and_then(|row| batch.texts.get(row as usize)).map(String::as_str);
-            if event.kind == Kind::Counter {
+            if event.kind == EventKind::Counter {
                 self.counter(tables, event, extra)?;
             } else {
                 self.flush_counter(tables)?;
@@ -643,11 +640,12 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(event: &Event, layout: &Layout) -> Self {
+    fn of(event: &Event, layout: &FieldNames) -> Self {
         let plain = Self { size: event.size, arg: event.arg, result: event.result, element: None };
         let element = event.arg.filter(|size| layout.counts_elements && *size > 0);
-        let (Some(element), Kind::Call) = (element, event.kind) else {
-            let is_odd = layout.counts_elements && event.kind == Kind::Call && event.arg.is_some();
+        let (Some(element), EventKind::Call) = (element, event.kind) else {
+            let is_odd =
+                layout.counts_elements && event.kind == EventKind::Call && event.arg.is_some();
             return if is_odd { Self { arg: Some(1), element: event.arg, ..plain } } else { plain };
         };
         let divides = |bytes: Option<i64>| bytes.is_none_or(|bytes| bytes % element == 0);

@@ -11,8 +11,8 @@ use crate::dftracer::pieces::Pieces;
 use crate::error::TraceError;
 use crate::event::Batch;
 use crate::file_slice::FileSlice;
-use crate::flow::Source;
-use crate::intake::Intake;
+use crate::flow::EventSource;
+use crate::read_stats::ReadStats;
 use crate::tables::Tables;
 
 /// One or many files of one trace.
@@ -82,7 +82,7 @@ impl DftracerSource {
     }
 }
 
-impl Source for DftracerSource {
+impl EventSource for DftracerSource {
     fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
         batch.clear();
         while batch.events.is_empty() {
@@ -96,7 +96,7 @@ impl Source for DftracerSource {
         Ok(!batch.events.is_empty())
     }
 
-    fn intake(&self) -> &Intake {
+    fn read_stats(&self) -> &ReadStats {
         &self.joiner.intake
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use feedline_recorder::{AppEvent, Class, Entry, OPS, Op, Record, SegmentFile, Summary};
+use feedline_recorder::{AppEvent, CallRecord, Class, OPS, Op, SegmentEntry, SegmentFile, Summary};
 
 use super::texts::Site;
 use crate::clocks::{Clocks, Translation};
-use crate::event::{Batch, Event, Kind};
+use crate::event::{Batch, Event, EventKind};
 use crate::tables::Tables;
 
 /// The number that the preload library puts in the place of a text for a file that is not recorded.
@@ -79,7 +79,7 @@ pub(crate) struct Gleaned {
 impl Converter {
     pub(crate) fn new(tables: &mut Tables) -> Self {
         let names = OPS.iter().map(|op| {
-            let facts = op.facts();
+            let facts = op.info();
             (tables.name_row(facts.category.name()), tables.name_row(facts.name))
         });
         let names = names.collect();
@@ -103,9 +103,9 @@ impl Converter {
         let mut line: Option<Translation> = None;
         for entry in segment.entries() {
             let (op, record, summary) = match entry {
-                Entry::Call(op, record) => (op, record, None),
-                Entry::Summary(op, record, summary) => (op, record, Some(summary)),
-                Entry::Text { .. } => continue,
+                SegmentEntry::Call(op, record) => (op, record, None),
+                SegmentEntry::Summary(op, record, summary) => (op, record, Some(summary)),
+                SegmentEntry::Text { .. } => continue,
             };
             let time = match line {
                 Some(line) if line.holds(record.start) => line,
@@ -132,7 +132,7 @@ impl Converter {
             };
             event.extra = extra.map(|text| intern(&mut extras, &mut batch.texts, text));
             gleaned.moved.count(self.class(op, &event), event.result);
-            if op.facts().class == Class::Process && record.errno == 0 {
+            if op.info().class == Class::Process && record.errno == 0 {
                 gleaned.launches.extend(launch(op, &record, &event));
             }
             let end_ns = event.start_ns.saturating_add_unsigned(event.duration_ns);
@@ -151,7 +151,7 @@ impl Converter {
         match op {
             Op::AppCall if event.name == self.read => Some(Class::Read),
             Op::AppCall if event.name == self.write => Some(Class::Write),
-            _ => Some(op.facts().class),
+            _ => Some(op.info().class),
         }
     }
 
@@ -160,10 +160,10 @@ impl Converter {
         &self,
         event: &mut Event,
         op: Op,
-        record: &Record,
+        record: &CallRecord,
         context: &Context<'_>,
     ) -> Option<(&'static str, i64)> {
-        let facts = op.facts();
+        let facts = op.info();
         let (category, name) = self.names.get(op as usize).copied().unwrap_or(self.app);
         (event.category, event.name) = (category, name);
         event.file = (context.file)(record.file);
@@ -202,13 +202,13 @@ impl Converter {
             |count: Option<u64>| count.map(|count| i64::try_from(count).unwrap_or(i64::MAX));
         let site = match said {
             AppEvent::Span { site, tags } => {
-                event.kind = Kind::Span;
+                event.kind = EventKind::Span;
                 (event.epoch, event.step) = (tags.epoch, tags.step);
                 (event.sample, event.size) = (signed(tags.sample), signed(tags.size));
                 site
             }
             AppEvent::Counter { site, value } => {
-                event.kind = Kind::Counter;
+                event.kind = EventKind::Counter;
                 event.value = Some(value);
                 site
             }
@@ -225,7 +225,7 @@ impl Converter {
 
 /// Fills in what a summary adds; the rest is text.
 fn summarize(event: &mut Event, summary: &Summary, time: Translation) -> String {
-    event.kind = Kind::Summary;
+    event.kind = EventKind::Summary;
     event.count = summary.calls;
     event.shortest_ns = Some(time.length(summary.shortest));
     event.longest_ns = Some(time.length(summary.longest));
@@ -247,7 +247,7 @@ fn intern(known: &mut HashMap<String, u32>, texts: &mut Vec<String>, text: Strin
 }
 
 /// The process that a successful call started.
-fn launch(op: Op, record: &Record, event: &Event) -> Option<Launch> {
+fn launch(op: Op, record: &CallRecord, event: &Event) -> Option<Launch> {
     let number = |pid: Option<u32>| pid.filter(|pid| *pid > 0);
     let (file, start_ns) = (event.file, event.start_ns);
     match op {

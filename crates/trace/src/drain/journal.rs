@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use feedline_recorder::{Ending, Pair, ProcessFacts, Trouble};
+use feedline_recorder::{ClockPair, DropReason, Ending, ProcessFacts};
 use serde::{Deserialize, Serialize};
 
 use super::processes::Processes;
@@ -21,7 +21,7 @@ struct Line {
     pid: u32,
     started: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    facts: Option<Facts>,
+    facts: Option<JournalFacts>,
     /// Numbers of texts and rows of files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     files: Vec<(u32, u32)>,
@@ -31,7 +31,7 @@ struct Line {
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-struct Facts {
+struct JournalFacts {
     parent: u32,
     parent_started: Option<u64>,
     first_text: u32,
@@ -87,7 +87,7 @@ impl Journal {
                 started: process.facts.started,
                 files: files.collect(),
                 sites: sites.collect(),
-                facts: (!process.is_noted).then(|| Facts::of(&process.facts)),
+                facts: (!process.is_noted).then(|| JournalFacts::of(&process.facts)),
             };
             process.is_noted = true;
             text += &serde_json::to_string(&line).unwrap_or_default();
@@ -175,7 +175,7 @@ fn replay(line: Line, processes: &mut Processes, tables: &mut Tables) {
     }
 }
 
-impl Facts {
+impl JournalFacts {
     fn of(facts: &ProcessFacts) -> Self {
         Self {
             parent: facts.parent,
@@ -202,7 +202,7 @@ impl Facts {
             started,
             parent_started: self.parent_started,
             first_text: self.first_text,
-            start: Pair { ticks: started, monotonic_ns: self.monotonic_ns },
+            start: ClockPair { ticks: started, monotonic_ns: self.monotonic_ns },
             wall_ns: self.wall_ns,
             counter: self.counter,
             rank: self.rank,
@@ -217,7 +217,7 @@ impl Facts {
             status: 0,
             ended: self.ended,
             dropped: 0,
-            trouble: Trouble::None,
+            trouble: DropReason::None,
             filtered: 0,
         }
     }

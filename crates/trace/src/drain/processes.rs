@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use feedline_recorder::{Ending, Pair, ProcessFacts, ProcessFile, Trouble};
+use feedline_recorder::{ClockPair, DropReason, Ending, ProcessFacts, ProcessFile};
 
 use super::convert::Launch;
 use super::texts::{Site, Texts};
@@ -275,7 +275,7 @@ impl Processes {
             _ if *is_gone => (End::Killed, *last_ns),
             _ => (End::Unknown, None),
         };
-        let has_trouble = facts.trouble != Trouble::None && facts.dropped > 0;
+        let has_trouble = facts.trouble != DropReason::None && facts.dropped > 0;
         Process {
             host: facts.host.clone(),
             pid: facts.pid,
@@ -375,14 +375,14 @@ impl Watched {
     /// The last moment at which the process can have begun, in the kernel's hundredths.
     fn latest_began(&self) -> u64 {
         // Both count from the start of the machine; one of them stops while the machine sleeps.
-        let now = Pair::by_counter(false).monotonic_ns / 10_000_000;
+        let now = ClockPair::by_counter(false).monotonic_ns / 10_000_000;
         let slept = alive::uptime().unwrap_or(now).saturating_sub(now);
         self.facts.start.monotonic_ns / 10_000_000 + slept + SLACK
     }
 
     fn delete_file(&mut self) {
         if let Some(file) = self.file.take() {
-            // Facts of this moment, the last ones.
+            // OpInfo of this moment, the last ones.
             self.facts = file.facts();
             let path: PathBuf = file.path().to_owned();
             drop(file);

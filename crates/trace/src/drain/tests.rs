@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 use crate::process::{End, Process};
-use crate::{Event, Folder, Kind, Source as _, recover};
+use crate::{Event, EventKind, EventSource as _, Folder, recover};
 
 mod given_back;
 
@@ -91,13 +91,16 @@ impl Read {
         assert_eq!(self.name(first + 1002), ("POSIX", "rename"));
         assert_eq!(self.file(event(1002).other_file), Some("/data/set"));
         assert_eq!(event(1002).arg, None);
-        assert_eq!((self.name(first + 1003), event(1003).kind), (("data", "item"), Kind::Span));
+        assert_eq!(
+            (self.name(first + 1003), event(1003).kind),
+            (("data", "item"), EventKind::Span)
+        );
         let span = event(1003);
         let tags = (span.epoch, span.step, span.sample, span.size, span.result);
         assert_eq!(tags, (Some(2), Some(7), Some(41), None, None));
         assert_eq!(
             (self.name(first + 1004), event(1004).kind),
-            (("queue", "depth"), Kind::Counter)
+            (("queue", "depth"), EventKind::Counter)
         );
         assert_eq!(event(1004).value, Some(2.5));
         assert_eq!(self.name(first + 1005), ("POSIX", "close"));
@@ -362,7 +365,10 @@ fn summaries_keep_their_numbers() {
     let (found, read) = thinned(&place, "summaries");
     assert_eq!(found, report(1, 1));
     let event = &read.events[0];
-    assert_eq!((read.name(0), event.kind, event.count), (("POSIX", "read"), Kind::Summary, 1000));
+    assert_eq!(
+        (read.name(0), event.kind, event.count),
+        (("POSIX", "read"), EventKind::Summary, 1000)
+    );
     // A hundred times 10 to 19.
     assert_eq!(event.duration_ns, 14_500);
     assert_eq!((event.shortest_ns, event.longest_ns), (Some(10), Some(19)));
@@ -389,7 +395,7 @@ fn what_sampling_leaves_out_is_counted() {
 mod families {
     //! Who started whom, from handmade facts.
 
-    use feedline_recorder::{Ending, ProcessFacts, Trouble};
+    use feedline_recorder::{DropReason, Ending, ProcessFacts};
 
     use super::super::convert::Launch;
     use super::*;
@@ -401,7 +407,7 @@ mod families {
             started,
             parent_started: None,
             first_text: 1,
-            start: Pair { ticks: started, monotonic_ns: started },
+            start: ClockPair { ticks: started, monotonic_ns: started },
             wall_ns: 1_000_000 + started,
             counter: false,
             rank: None,
@@ -415,17 +421,17 @@ mod families {
             status: 0,
             ended: 0,
             dropped: 0,
-            trouble: Trouble::None,
+            trouble: DropReason::None,
             filtered: 0,
         }
     }
 
     #[test]
     fn a_number_that_went_to_another_process_is_seen() {
-        let now = Pair::by_counter(false);
+        let now = ClockPair::by_counter(false);
         let mut processes = Processes::default();
         let mut tables = Tables::default();
-        let mut add = |start: Pair, boot: &str, host: &str| {
+        let mut add = |start: ClockPair, boot: &str, host: &str| {
             let facts = ProcessFacts {
                 start,
                 host: host.to_owned(),
@@ -437,10 +443,10 @@ mod families {
         };
         let (here, boot) = (alive::host(), alive::boot());
         // Long before this process began, in another life of the machine, elsewhere, and just now.
-        let early = Pair { ticks: 1, monotonic_ns: 1 };
+        let early = ClockPair { ticks: 1, monotonic_ns: 1 };
         assert!(add(early, boot, here));
-        assert!(add(Pair { ticks: 2, monotonic_ns: 2 }, "another boot", here));
-        assert!(!add(Pair { ticks: 3, monotonic_ns: 3 }, "another boot", "another host"));
+        assert!(add(ClockPair { ticks: 2, monotonic_ns: 2 }, "another boot", here));
+        assert!(!add(ClockPair { ticks: 3, monotonic_ns: 3 }, "another boot", "another host"));
         assert!(!add(now, boot, here));
     }
 

@@ -20,8 +20,8 @@ use super::at::At as _;
 use super::cursor::TableReader;
 use super::page_head::{self, Most};
 use super::reader::{Ids, WriterRows, check, parts};
+use super::row_group_contents::{self, RowGroupContents, SURVEY_KEY};
 use super::schema::{Column as Described, EVENTS, Type};
-use super::survey::{self, SURVEY_KEY, Survey};
 use crate::error::TraceError;
 use crate::tables::Tables;
 
@@ -42,7 +42,7 @@ struct Part {
     /// Checksums of columns, a line a row group; see [`super::table_file::CHECKSUMS_KEY`].
     checksums: Vec<Box<str>>,
     /// What row groups have in them, where the file says it.
-    surveys: Vec<Option<Survey>>,
+    surveys: Vec<Option<RowGroupContents>>,
 }
 
 /// What is known of a row group before it is read.
@@ -175,7 +175,7 @@ impl Blocks {
             blocks.groups.extend((0..metadata.num_row_groups()).map(|group| (part, group)));
             let rows = |group: &RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
             let rows: Vec<u64> = metadata.row_groups().iter().map(rows).collect();
-            let surveys = survey::read(&text, &rows);
+            let surveys = row_group_contents::read(&text, &rows);
             blocks.parts.push(Part { path, metadata, places, checksums, surveys });
         }
         blocks.ids = Ids::load(dir, tables)?;
@@ -200,7 +200,7 @@ impl Blocks {
     }
 
     /// What a row group has in it, if its file says so.
-    pub fn survey(&self, index: usize) -> Option<&Survey> {
+    pub fn survey(&self, index: usize) -> Option<&RowGroupContents> {
         let (part, group) = self.groups[index];
         self.parts[part].surveys.get(group)?.as_ref()
     }

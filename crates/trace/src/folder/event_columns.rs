@@ -3,9 +3,9 @@
 use feedline_recorder::OPS;
 
 use super::column::{Gathered, Numbers, Texts};
+use super::row_group_contents::{ContentColumns, RowGroupContents};
 use super::schema::{EVENTS, Type};
-use super::survey::{Survey, Surveyed};
-use crate::event::{Batch, Event, Kind};
+use crate::event::{Batch, Event, EventKind};
 use crate::tables::Tables;
 
 /// Events that are taken apart at a time.
@@ -55,7 +55,7 @@ impl EventColumns {
         // Column by column, but of so few events that they stay close to the processor.
         for some in events.chunks(CHUNK) {
             self.push_numbers(some, first_id);
-            let kinds = |kind: u32| Kind::ALL[kind as usize].name();
+            let kinds = |kind: u32| EventKind::ALL[kind as usize].name();
             self.kind.extend(some, |event| Some(event.kind as u32), kinds);
             self.category.extend(some, |event| Some(event.category), |row| tables.name(row));
             self.name.extend(some, |event| Some(event.name), |row| tables.name(row));
@@ -64,12 +64,12 @@ impl EventColumns {
             }
             let classes = &self.classes;
             let class = |event: &Event| match event.kind {
-                Kind::Call | Kind::Summary => {
+                EventKind::Call | EventKind::Summary => {
                     classes.get(event.name as usize).copied().flatten()?
                 }
-                Kind::Span | Kind::Counter | Kind::Instant => None,
+                EventKind::Span | EventKind::Counter | EventKind::Instant => None,
             };
-            self.class.extend(some, class, |op| OPS[op as usize].facts().class.name());
+            self.class.extend(some, class, |op| OPS[op as usize].info().class.name());
             self.push_extra(batch, some);
         }
         self.rows += events.len();
@@ -97,7 +97,7 @@ impl EventColumns {
     #[cold]
     fn look_up_first(&mut self, tables: &Tables, name: u32) {
         let text = tables.name(name);
-        let op = OPS.iter().position(|op| op.facts().name == text).map(|op| op as u32);
+        let op = OPS.iter().position(|op| op.info().name == text).map(|op| op as u32);
         let row = name as usize;
         if self.classes.len() <= row {
             self.classes.resize(row + 1, None);
@@ -141,13 +141,13 @@ impl EventColumns {
     }
 
     /// Who did what, if it is worth keeping. None of these columns is optional.
-    pub(crate) fn survey(&self) -> Option<Survey> {
+    pub(crate) fn survey(&self) -> Option<RowGroupContents> {
         let column = |name: &str| {
             let numbers = EVENTS.columns.iter().filter(|column| column.kind != Type::Text);
             let place = numbers.into_iter().position(|column| column.name == name)?;
             self.numbers.get(place).map(Numbers::values)
         };
-        Survey::of(Surveyed {
+        RowGroupContents::of(ContentColumns {
             processes: column("process")?,
             threads: column("thread")?,
             starts: column("start")?,

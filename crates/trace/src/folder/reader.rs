@@ -12,10 +12,10 @@ use super::cursor::{Cursor, Group, TableReader};
 use super::schema::{EVENTS, FILES, PROCESSES, Table, VERSION};
 use super::writer::{FORMAT, TRACE_FILE, TraceFile};
 use crate::error::TraceError;
-use crate::event::{Batch, Event, Kind};
-use crate::flow::Source;
-use crate::intake::Intake;
+use crate::event::{Batch, Event, EventKind};
+use crate::flow::EventSource;
 use crate::process::{End, Process};
+use crate::read_stats::ReadStats;
 use crate::tables::Tables;
 
 /// Events of a batch.
@@ -30,7 +30,7 @@ pub struct Folder {
     ids: Option<Ids>,
     /// Columns that are read; all if there are none.
     only: Vec<String>,
-    intake: Intake,
+    intake: ReadStats,
 }
 
 struct Open {
@@ -55,7 +55,7 @@ impl Folder {
         let mut parts: Vec<PathBuf> =
             parts(dir, EVENTS)?.into_iter().map(|(_, _, path)| path).collect();
         parts.reverse();
-        let intake = Intake { files: 1, ..Intake::default() };
+        let intake = ReadStats { files: 1, ..ReadStats::default() };
         Ok(Self { dir: dir.to_owned(), parts, file: None, ids: None, only: Vec::new(), intake })
     }
 
@@ -93,7 +93,7 @@ impl Folder {
     }
 }
 
-impl Source for Folder {
+impl EventSource for Folder {
     fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
         batch.clear();
         if self.ids.is_none() {
@@ -111,7 +111,7 @@ impl Source for Folder {
         filled
     }
 
-    fn intake(&self) -> &Intake {
+    fn read_stats(&self) -> &ReadStats {
         &self.intake
     }
 }
@@ -177,9 +177,12 @@ fn assign_texts(
         match cursor.column.name {
             "kind" => {
                 let kind = known.row(text, |text| {
-                    Kind::ALL.iter().position(|kind| kind.name() == text).map(|kind| kind as u32)
+                    EventKind::ALL
+                        .iter()
+                        .position(|kind| kind.name() == text)
+                        .map(|kind| kind as u32)
                 });
-                let kind = kind.and_then(|kind| Kind::ALL.get(kind as usize));
+                let kind = kind.and_then(|kind| EventKind::ALL.get(kind as usize));
                 event.kind = *kind.ok_or("a kind of event that is not known")?;
             }
             "extra" => {

@@ -223,7 +223,7 @@ mod tests {
             );
         }
         assert!(text.contains(&format!("This describes version {VERSION} of the format.")));
-        let classes = feedline_recorder::OPS.iter().map(|op| op.facts().class.name());
+        let classes = feedline_recorder::OPS.iter().map(|op| op.info().class.name());
         for class in classes.filter(|class| !["span", "counter"].contains(class)) {
             assert!(text.contains(&format!("`{class}`")), "{class}");
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::writer::FolderWriter;
 use crate::error::TraceError;
 use crate::event::Batch;
-use crate::flow::{Output, Sink};
+use crate::flow::{EventSink, Output};
 use crate::tables::Tables;
 
 /// Writes under a hidden name, and replaces what has the final name at the end. Removes what it has
@@ -42,7 +42,7 @@ impl FolderSink {
     }
 }
 
-impl Sink for FolderSink {
+impl EventSink for FolderSink {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         self.writer.write(tables, batch)
     }

@@ -11,12 +11,12 @@ use super::claim::{Claim, WriterFacts};
 use super::column::{Gathered, Numbers, Texts};
 use super::event_columns::EventColumns;
 use super::reader;
+use super::row_group_contents::{self, RowGroupContents, SURVEY_KEY};
 use super::schema::{EVENTS, FILES, PROCESSES, TABLES, Table, Type, VERSION};
-use super::survey::{self, SURVEY_KEY, Survey};
 use super::table_file::TableFile;
 use crate::error::TraceError;
 use crate::event::Batch;
-use crate::flow::{Output, Sink};
+use crate::flow::{EventSink, Output};
 use crate::process::{End, Process};
 use crate::tables::Tables;
 use crate::{alive, clocks};
@@ -67,7 +67,7 @@ pub struct FolderWriter {
     events: Option<TableFile>,
     columns: EventColumns,
     /// What the row groups of the current file have in them.
-    surveys: Vec<Option<Survey>>,
+    surveys: Vec<Option<RowGroupContents>>,
     /// Events of the current file.
     in_file: u64,
     files_written: usize,
@@ -141,7 +141,7 @@ impl FolderWriter {
         self.written
     }
 
-    /// Takes events, which get their name when the writer is [finished](Sink::finish) at the latest; until then
+    /// Takes events, which get their name when the writer is [finished](EventSink::finish) at the latest; until then
     /// files of the tables may get other names.
     pub fn append(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         let mut events = batch.events.as_slice();
@@ -184,7 +184,7 @@ impl FolderWriter {
         self.write_files(tables)?;
         self.write_processes(tables)?;
         if let Some(file) = self.events.take() {
-            let surveys = survey::text_of(&std::mem::take(&mut self.surveys));
+            let surveys = row_group_contents::text_of(&std::mem::take(&mut self.surveys));
             let facts = [(SEGMENTS_KEY, segments.to_owned()), (SURVEY_KEY, surveys)];
             self.written.bytes += file.commit(&facts)?;
             self.written.files += 1;
@@ -240,7 +240,7 @@ impl FolderWriter {
     }
 }
 
-impl Sink for FolderWriter {
+impl EventSink for FolderWriter {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         self.append(tables, batch)?;
         if self.in_file >= FILE_EVENTS {

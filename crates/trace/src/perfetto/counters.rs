@@ -5,8 +5,8 @@
 
 use feedline_recorder::Class;
 
-use crate::event::{Event, Kind};
-use crate::layout::facts_of;
+use crate::event::{Event, EventKind};
+use crate::field_names::op_info;
 
 /// Bins of all processes together.
 const BINS: u64 = 4 << 20;
@@ -105,11 +105,11 @@ pub(crate) const RATES: [(&str, &str); 3] =
 impl Traffic {
     #[expect(clippy::cast_precision_loss, reason = "means of many calls")]
     pub(crate) fn add(&mut self, bins: &Bins, event: &Event, name: &str) {
-        if !matches!(event.kind, Kind::Call | Kind::Summary) {
+        if !matches!(event.kind, EventKind::Call | EventKind::Summary) {
             return;
         }
         let moved = event.result.filter(|result| *result > 0).unwrap_or(0) as f64;
-        let class = facts_of(name).map(|facts| facts.class);
+        let class = op_info(name).map(|facts| facts.class);
         if matches!(class, Some(Class::Read | Class::Copy)) {
             self.read.add(bins, event, moved);
         }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::TraceError;
 use crate::event::Batch;
-use crate::flow::{Output, Sink};
+use crate::flow::{EventSink, Output};
+use crate::perfetto::scan::TraceScan;
 use crate::perfetto::sink::PerfettoSink;
-use crate::perfetto::survey::Survey;
 use crate::perfetto::view::View;
 use crate::tables::Tables;
 
@@ -19,35 +19,35 @@ pub struct PerfettoExport {
 
 #[derive(Debug)]
 enum Stage {
-    Survey(Survey),
+    TraceScan(TraceScan),
     Write(Box<PerfettoSink>),
 }
 
 impl PerfettoExport {
-    /// An export of what is shown in a view. No file is made before the survey is complete.
+    /// An export of what is shown in a view. No file is made before the scan is complete.
     pub fn new(path: &Path, view: View) -> Self {
-        Self { path: path.to_owned(), stage: Stage::Survey(Survey::new(view)) }
+        Self { path: path.to_owned(), stage: Stage::TraceScan(TraceScan::new(view)) }
     }
 
-    fn sink(&mut self) -> &mut dyn Sink {
+    fn sink(&mut self) -> &mut dyn EventSink {
         match &mut self.stage {
-            Stage::Survey(survey) => survey,
+            Stage::TraceScan(scan) => scan,
             Stage::Write(sink) => &mut **sink,
         }
     }
 }
 
-impl Sink for PerfettoExport {
+impl EventSink for PerfettoExport {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         self.sink().write(tables, batch)
     }
 
     fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
         self.sink().finish(tables)?;
-        if let Stage::Survey(survey) = &mut self.stage
-            && survey.is_complete()
+        if let Stage::TraceScan(scan) = &mut self.stage
+            && scan.is_complete()
         {
-            let sink = PerfettoSink::new(&self.path, std::mem::take(survey))?;
+            let sink = PerfettoSink::new(&self.path, std::mem::take(scan))?;
             self.stage = Stage::Write(Box::new(sink));
         }
         Ok(())
@@ -59,7 +59,7 @@ impl Sink for PerfettoExport {
 
     fn output(&self) -> Output {
         match &self.stage {
-            Stage::Survey(_) => Output::default(),
+            Stage::TraceScan(_) => Output::default(),
             Stage::Write(sink) => sink.output(),
         }
     }

@@ -4,9 +4,9 @@ use std::hash::Hasher as _;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use crate::event::{Event, Kind};
+use crate::event::{Event, EventKind};
+use crate::perfetto::scan::{ThreadKey, TraceScan, rank_in};
 use crate::perfetto::slices::Slices;
-use crate::perfetto::survey::{Survey, ThreadKey, rank_in};
 
 /// A request of io_uring, or its completion.
 #[derive(Clone, Copy, Debug)]
@@ -28,15 +28,15 @@ impl Flows {
     /// Looks at an event that has become a slice.
     pub(crate) fn add(
         &mut self,
-        survey: &Survey,
+        scan: &TraceScan,
         slices: &mut Slices,
         slice: usize,
         event: &Event,
         name: &str,
     ) {
-        if let (Kind::Span, Some(step)) = (event.kind, event.step) {
+        if let (EventKind::Span, Some(step)) = (event.kind, event.step) {
             let thread = (event.process, event.thread);
-            slices.kept[slice].flow = step_flow(survey, thread, event.epoch.unwrap_or(-1), step);
+            slices.kept[slice].flow = step_flow(scan, thread, event.epoch.unwrap_or(-1), step);
         }
         let is_completed = name == "io_uring.completed";
         if let Some(user_data) = event.arg.filter(|_| is_completed || name == "io_uring.submitted")
@@ -85,10 +85,10 @@ impl Flows {
 
 /// The flow of a step of one rank: workers are children of the process that has the rank, or threads
 /// whose name says it.
-fn step_flow(survey: &Survey, thread: ThreadKey, epoch: i64, step: i64) -> u64 {
-    let name = survey.threads.get(&thread).and_then(|thread| thread.name.as_deref());
+fn step_flow(scan: &TraceScan, thread: ThreadKey, epoch: i64, step: i64) -> u64 {
+    let name = scan.threads.get(&thread).and_then(|thread| thread.name.as_deref());
     let own_rank = name.and_then(rank_in).map_or(u64::MAX, u64::from);
-    let process = survey.process_rank(thread.0).map_or(thread.0, |(row, _)| row);
+    let process = scan.process_rank(thread.0).map_or(thread.0, |(row, _)| row);
     mixed(&[1, u64::from(process), own_rank, epoch.cast_unsigned(), step.cast_unsigned()])
 }
 

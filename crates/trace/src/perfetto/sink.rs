@@ -5,24 +5,24 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use crate::error::TraceError;
-use crate::event::{Batch, Event, Kind};
-use crate::flow::{self, Output, Sink};
+use crate::event::{Batch, Event, EventKind};
+use crate::flow::{self, EventSink, Output};
+use crate::partial_file::PartialStream;
 use crate::perfetto::counters::{Bins, RATES, Traffic};
 use crate::perfetto::flows::Flows;
 use crate::perfetto::lanes::{Act, Stay, lay_out};
 use crate::perfetto::proto::{self, BEGIN, INSTANT, Packets};
+use crate::perfetto::scan::{ThreadKey, TraceScan};
 use crate::perfetto::slices::{Runs, Slices};
-use crate::perfetto::survey::{Survey, ThreadKey};
 use crate::tables::Tables;
-use crate::unfinished::UnfinishedStream;
 
 /// A Perfetto trace that is being written. It takes the events of a trace once, or twice if calls have
-/// to be merged: until [`is_complete`](Sink::is_complete) says so.
+/// to be merged: until [`is_complete`](EventSink::is_complete) says so.
 #[derive(Debug)]
 pub(super) struct PerfettoSink {
-    file: UnfinishedStream,
+    file: PartialStream,
     packets: Packets,
-    survey: Survey,
+    scan: TraceScan,
     shortest_kept_ns: u64,
     slices: Slices,
     flows: Flows,
@@ -45,26 +45,25 @@ struct Tracks {
 }
 
 impl PerfettoSink {
-    /// Writes what a complete survey has seen.
-    pub(super) fn new(path: &Path, survey: Survey) -> Result<Self, TraceError> {
-        let (origin, end) =
-            (survey.origin_ns.min(survey.end_ns), survey.end_ns.max(survey.origin_ns));
-        let window = survey.view.window;
+    /// Writes what a complete scan has seen.
+    pub(super) fn new(path: &Path, scan: TraceScan) -> Result<Self, TraceError> {
+        let (origin, end) = (scan.origin_ns.min(scan.end_ns), scan.end_ns.max(scan.origin_ns));
+        let window = scan.view.window;
         let at = |side: Option<i64>, otherwise| {
-            side.map_or(otherwise, |ns| survey.origin_ns.saturating_add(ns))
+            side.map_or(otherwise, |ns| scan.origin_ns.saturating_add(ns))
         };
-        let is_empty = survey.threads.is_empty();
+        let is_empty = scan.threads.is_empty();
         let (start_ns, end_ns) = if is_empty {
             (0, 0)
         } else {
             (at(window.start_ns, origin), at(window.end_ns, end).min(end))
         };
         let mut sink = Self {
-            file: UnfinishedStream::create(path)?,
+            file: PartialStream::create(path)?,
             packets: Packets::default(),
-            shortest_kept_ns: survey.shortest_kept_ns(),
-            bins: Bins::new(start_ns, end_ns.max(start_ns), survey.processes.len()),
-            survey,
+            shortest_kept_ns: scan.shortest_kept_ns(),
+            bins: Bins::new(start_ns, end_ns.max(start_ns), scan.processes.len()),
+            scan,
             slices: Slices::default(),
             flows: Flows::default(),
             runs: None,
@@ -79,15 +78,10 @@ impl PerfettoSink {
 
     /// The tree of hosts, processes and threads.
     fn describe(&mut self) -> Result<(), TraceError> {
-        let mut threads: Vec<ThreadKey> = self
-            .survey
-            .threads
-            .keys()
-            .copied()
-            .filter(|key| self.survey.shows_thread(*key))
-            .collect();
+        let mut threads: Vec<ThreadKey> =
+            self.scan.threads.keys().copied().filter(|key| self.scan.shows_thread(*key)).collect();
         threads.sort_unstable();
-        let mut pids = Pids::new(&self.survey);
+        let mut pids = Pids::new(&self.scan);
         for key in threads {
             if !self.tracks.processes.contains_key(&key.0) {
                 self.describe_process(key.0, &mut pids);
@@ -99,7 +93,7 @@ impl PerfettoSink {
     }
 
     fn describe_process(&mut self, row: u32, pids: &mut Pids) {
-        let Some(process) = self.survey.processes.get(row as usize) else { return };
+        let Some(process) = self.scan.processes.get(row as usize) else { return };
         let (title, rank, host) = (process.title(), process.rank, process.host.clone());
         let (command, real_pid) = (process.arguments.clone(), process.pid);
         let parent = self.host(&host);
@@ -123,11 +117,11 @@ impl PerfettoSink {
 
     fn describe_thread(&mut self, key: ThreadKey, pids: &mut Pids) {
         let Some((parent, pid)) = self.tracks.processes.get(&key.0).copied() else { return };
-        let name = self.survey.threads.get(&key).and_then(|thread| thread.name.clone());
+        let name = self.scan.threads.get(&key).and_then(|thread| thread.name.clone());
         let uuid = self.tracks.next();
         let mut about = Vec::new();
         proto::number(&mut about, 1, u64::from(pid));
-        proto::number(&mut about, 2, u64::from(pids.thread(key, pid, &self.survey)));
+        proto::number(&mut about, 2, u64::from(pids.thread(key, pid, &self.scan)));
         proto::bytes(&mut about, 5, name.unwrap_or_else(|| format!("thread {}", key.1)).as_bytes());
         let mut track = Vec::new();
         proto::number(&mut track, 1, uuid);
@@ -178,30 +172,24 @@ impl PerfettoSink {
         event: &Event,
         extra: Option<&str>,
     ) -> Result<(), TraceError> {
-        let is_shown = self.survey.shows(event);
+        let is_shown = self.scan.shows(event);
         if self.runs.is_none() {
-            if event.kind == Kind::Counter && is_shown {
+            if event.kind == EventKind::Counter && is_shown {
                 self.counter(tables, event)?;
             }
-            if self.survey.shows_thread((event.process, event.thread)) {
+            if self.scan.shows_thread((event.process, event.thread)) {
                 let traffic = self.traffic.entry(event.process).or_default();
                 traffic.add(&self.bins, event, tables.name(event.name));
             }
         }
-        if !is_shown || !self.survey.is_slice(tables, event) {
+        if !is_shown || !self.scan.is_slice(tables, event) {
             return Ok(());
         }
         let interned = &mut self.packets.interned;
         match (&mut self.runs, event.duration_ns >= self.shortest_kept_ns) {
             (None, true) => {
                 let slice = self.slices.keep(interned, tables, event, extra);
-                self.flows.add(
-                    &self.survey,
-                    &mut self.slices,
-                    slice,
-                    event,
-                    tables.name(event.name),
-                );
+                self.flows.add(&self.scan, &mut self.slices, slice, event, tables.name(event.name));
             }
             (Some(runs), false) => {
                 runs.add(&mut self.slices, interned, tables, event);
@@ -324,7 +312,7 @@ impl PerfettoSink {
     }
 }
 
-impl Sink for PerfettoSink {
+impl EventSink for PerfettoSink {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         for event in &batch.events {
             let extra =
@@ -338,7 +326,7 @@ impl Sink for PerfettoSink {
     fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
         match &mut self.runs {
             None if self.shortest_kept_ns > 0 => {
-                self.runs = Some(Runs::new(&self.slices, self.survey.longest_run_ns()));
+                self.runs = Some(Runs::new(&self.slices, self.scan.longest_run_ns()));
                 return Ok(());
             }
             None => {}
@@ -386,9 +374,9 @@ struct Pids {
 const MADE_UP: u32 = 10_000_000;
 
 impl Pids {
-    fn new(survey: &Survey) -> Self {
+    fn new(scan: &TraceScan) -> Self {
         let mut taken = FxHashMap::default();
-        for (row, process) in survey.processes.iter().enumerate() {
+        for (row, process) in scan.processes.iter().enumerate() {
             taken.entry(process.pid).or_insert(u32::try_from(row).unwrap_or(u32::MAX));
         }
         Self { taken, next: MADE_UP }
@@ -408,8 +396,8 @@ impl Pids {
         }
     }
 
-    fn thread(&mut self, key: ThreadKey, pid: u32, survey: &Survey) -> u32 {
-        let real = survey.processes.get(key.0 as usize).map_or(0, |process| process.pid);
+    fn thread(&mut self, key: ThreadKey, pid: u32, scan: &TraceScan) -> u32 {
+        let real = scan.processes.get(key.0 as usize).map_or(0, |process| process.pid);
         match key.1 {
             thread if thread == real => pid,
             0 => self.made_up(),

@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::event::{Event, Kind};
+use crate::event::{Event, EventKind};
 use crate::perfetto::proto::{Interned, Table, annotate_int, annotate_json, annotate_text};
-use crate::perfetto::survey::ThreadKey;
+use crate::perfetto::scan::ThreadKey;
 use crate::tables::Tables;
 
 /// A slice, small enough for two million of them.
@@ -64,7 +64,7 @@ impl Slices {
             end_ns: event.start_ns.saturating_add_unsigned(event.duration_ns),
             category: small(interned.number(Table::Category, names.0)),
             name: small(interned.number(Table::Name, names.1)),
-            is_instant: event.kind == Kind::Instant,
+            is_instant: event.kind == EventKind::Instant,
             ends_flow: false,
             flow: 0,
             details: (from as u64, small((self.details.len() - from) as u64)),

@@ -18,8 +18,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use feedline_trace::{
-    Batch, Blocks, Event, Folder, FolderWriter, Kind, Process, Sink as _, Source as _, Tables,
-    TraceError, columns_of,
+    Batch, Blocks, Event, EventKind, EventSink as _, EventSource as _, Folder, FolderWriter,
+    Process, Tables, TraceError, columns_of,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -81,7 +81,7 @@ fn folder(dir: &Path, looks: Looks) -> PathBuf {
             thread: random.random_range(1..9),
             start_ns: 1_700_000_000_000_000_000 + i64::from(row) * random.random_range(0..9_999),
             duration_ns: random.random_range(0..1 << 40),
-            kind: Kind::ALL[random.random_range(0..5)],
+            kind: EventKind::ALL[random.random_range(0..5)],
             category: names[random.random_range(0..5)],
             name: names[random.random_range(0..300)],
             file: random.random_bool(0.7).then(|| files[random.random_range(0..300)]),

@@ -5,7 +5,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use feedline_trace::dftracer::{DftracerSink, Dialect, TimeUnit};
-use feedline_trace::{Batch, Event, Files, Intake, Process, Sink, Source, Tables, recognize};
+use feedline_trace::{
+    Batch, Event, EventSink, EventSource, Files, Process, ReadStats, Tables, recognize,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -14,7 +16,7 @@ use flate2::write::GzEncoder;
 pub(crate) struct Trace {
     pub(crate) tables: Tables,
     pub(crate) batch: Batch,
-    pub(crate) intake: Intake,
+    pub(crate) intake: ReadStats,
 }
 
 /// An event with texts instead of numbers.
@@ -69,7 +71,7 @@ impl Trace {
     }
 
     /// Hands everything to a sink, in pieces of `size` events.
-    pub(crate) fn write(&self, sink: &mut dyn Sink, size: usize) {
+    pub(crate) fn write(&self, sink: &mut dyn EventSink, size: usize) {
         for events in self.batch.events.chunks(size) {
             let batch = Batch { events: events.to_vec(), texts: self.batch.texts.clone() };
             sink.write(&self.tables, &batch).expect("written");
@@ -83,7 +85,7 @@ impl Trace {
 }
 
 /// Everything that a source has.
-pub(crate) fn drain(source: &mut dyn Source) -> Trace {
+pub(crate) fn drain(source: &mut dyn EventSource) -> Trace {
     let (mut trace, mut batch) = (Trace::default(), Batch::default());
     while source.next_batch(&mut trace.tables, &mut batch).expect("a batch") {
         assert!(!batch.events.is_empty());
@@ -104,7 +106,7 @@ pub(crate) fn read(path: &Path) -> Trace {
     assert_eq!((found.format.name, found.format.files), ("dftracer", Files::PerProcess));
     let mut source = found.open().expect("opened");
     let mut trace = drain(&mut *source);
-    trace.intake = source.intake().clone();
+    trace.intake = source.read_stats().clone();
     trace
 }
 

@@ -1,18 +1,18 @@
 //! Chrome's JSON as other tools write it.
 
-use feedline_trace::Kind;
+use feedline_trace::EventKind;
 use feedline_trace::chrome::ChromeSource;
-use feedline_trace::{Source as _, recognize};
+use feedline_trace::{EventSource as _, recognize};
 use serde_json::json;
 
 use crate::bed::{Bed, Shown, drain};
 
-fn read(text: &str) -> (Vec<Shown>, feedline_trace::Intake) {
+fn read(text: &str) -> (Vec<Shown>, feedline_trace::ReadStats) {
     let bed = Bed::new();
     let path = bed.write("t.json", text);
     let mut source = ChromeSource::open(&path).unwrap();
     let trace = drain(&mut source);
-    (trace.shown(), source.intake().clone())
+    (trace.shown(), source.read_stats().clone())
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn begins_and_ends_become_spans() {
     assert_eq!((times("inner"), of("inner").rest.size), ((11_500, 750), Some(7)));
     assert_eq!((times("outer"), of("outer").rest.step), ((10_000, 10_000), Some(3)));
     assert_eq!(times("get"), (30_000, 10_000));
-    assert_eq!(of("now").rest.kind, Kind::Instant);
+    assert_eq!(of("now").rest.kind, EventKind::Instant);
     assert_eq!((of("loader").category.as_str(), of("loader").rest.thread), ("thread", 6));
     assert_eq!((of("mem/used").rest.value, of("mem/free").rest.value), (Some(4.0), Some(0.5)));
     let pread = of("pread");
@@ -64,7 +64,10 @@ fn begins_and_ends_become_spans() {
         (pread.file.as_deref(), times("pread")),
         (Some("/a"), (1_800_000_000_000_000_000, 2_500))
     );
-    assert_eq!((pread.rest.kind, pread.extra.clone()), (Kind::Call, Some(json!({"other": null}))));
+    assert_eq!(
+        (pread.rest.kind, pread.extra.clone()),
+        (EventKind::Call, Some(json!({"other": null})))
+    );
     assert_eq!(of("stream 7").rest.thread, pread.rest.thread);
     assert_eq!(of("open end").extra, Some(json!({"unfinished": true})));
     assert_eq!((intake.unpaired, intake.left_out, intake.bad_lines), (2, 1, 0));

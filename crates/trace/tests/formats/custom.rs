@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use feedline_trace::{
-    Batch, Event, FORMATS, FileSlice, Intake, Kind, Output, Process, Sink, Source, Tables,
-    TraceError, TraceFormat, WriteOptions, convert, recognize_among,
+    Batch, Event, EventKind, EventSink, EventSource, FORMATS, FileSlice, Output, Process,
+    ReadStats, Tables, TraceError, TraceFormat, WriteOptions, convert, recognize_among,
 };
 
 use crate::bed::{Bed, drain};
@@ -25,7 +25,7 @@ const PLAIN: TraceFormat = TraceFormat {
 struct PlainSource {
     path: PathBuf,
     lines: std::vec::IntoIter<String>,
-    intake: Intake,
+    intake: ReadStats,
 }
 
 impl PlainSource {
@@ -33,12 +33,12 @@ impl PlainSource {
         let text = fs::read_to_string(&file.path)
             .map_err(|source| TraceError::Read { path: file.path.clone(), source })?;
         let lines: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
-        let intake = Intake { files: 1, ..Intake::default() };
+        let intake = ReadStats { files: 1, ..ReadStats::default() };
         Ok(Self { path: file.path.clone(), lines: lines.into_iter(), intake })
     }
 }
 
-impl Source for PlainSource {
+impl EventSource for PlainSource {
     fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
         batch.clear();
         if tables.processes.is_empty() {
@@ -53,7 +53,7 @@ impl Source for PlainSource {
                 category: tables.name_row("POSIX"),
                 start_ns: start.parse().map_err(|_| bad())?,
                 duration_ns: duration.parse().map_err(|_| bad())?,
-                kind: Kind::Call,
+                kind: EventKind::Call,
                 count: 1,
                 ..Event::default()
             });
@@ -62,7 +62,7 @@ impl Source for PlainSource {
         Ok(!batch.events.is_empty())
     }
 
-    fn intake(&self) -> &Intake {
+    fn read_stats(&self) -> &ReadStats {
         &self.intake
     }
 }
@@ -72,7 +72,7 @@ struct PlainSink {
     text: String,
 }
 
-impl Sink for PlainSink {
+impl EventSink for PlainSink {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         for event in &batch.events {
             let name = tables.name(event.name);
@@ -96,7 +96,7 @@ fn formats() -> Vec<TraceFormat> {
 }
 
 /// Converts through the table, and says what was read and written.
-fn converted(from: &Path, to: &Path, name: &str) -> (Intake, Output) {
+fn converted(from: &Path, to: &Path, name: &str) -> (ReadStats, Output) {
     let formats = formats();
     let found = recognize_among(&formats, from).unwrap();
     let format = formats.iter().find(|format| format.name == name).unwrap();

@@ -1,7 +1,7 @@
 //! Lines of every dialect of DFTracer, and the events that they are.
 
 use feedline_trace::dftracer::hash_of;
-use feedline_trace::{Event, Kind};
+use feedline_trace::{Event, EventKind};
 use serde_json::json;
 
 use crate::bed::{Bed, Shown, lines, read};
@@ -44,7 +44,7 @@ fn dialect_e_has_numbers_for_kinds_and_no_brackets() {
         let trace = lines(&text);
         let mut span = call("Trainer.step", 1_800_000_000_123_600_000, 15_400_000);
         span.category = "COMPUTE".into();
-        (span.rest.thread, span.rest.kind) = (7101, Kind::Span);
+        (span.rest.thread, span.rest.kind) = (7101, EventKind::Span);
         assert_eq!(trace.shown(), [pread(), span]);
         assert_eq!(
             (trace.intake.events, trace.intake.bad_lines, trace.intake.unnamed_files),
@@ -65,7 +65,7 @@ fn dialects_c_and_d_have_letters_between_brackets() {
 "#;
     let trace = lines(text);
     let mut sum = call("read", 1_800_000_000_000_000_000, 9_021_000);
-    sum.rest.kind = Kind::Summary;
+    sum.rest.kind = EventKind::Summary;
     sum.rest.count = 812;
     (sum.rest.shortest_ns, sum.rest.longest_ns) = (Some(2_000), Some(71_000));
     assert_eq!(trace.shown(), [pread(), sum]);
@@ -132,13 +132,13 @@ fn dialect_f_has_entities_and_relations() {
     let trace = lines(&text);
     let mut entity = call("EH", 1_800_000_002_000_000_000, 0);
     entity.category = "dftracer".into();
-    (entity.rest.kind, entity.rest.thread) = (Kind::Instant, 7101);
+    (entity.rest.kind, entity.rest.thread) = (EventKind::Instant, 7101);
     entity.extra = Some(
         json!({"id": "51f0aa07c2e9d3b4", "type": "checkpoint", "store": 3, "uri": "/scratch/ck/120.pt"}),
     );
     let mut save = call("save", 1_800_000_002_000_000_000, 880_000);
     save.category = "APP".into();
-    (save.rest.kind, save.rest.thread) = (Kind::Span, 7101);
+    (save.rest.kind, save.rest.thread) = (EventKind::Span, 7101);
     (save.rest.epoch, save.rest.step, save.rest.sample) = (Some(2), Some(-1), Some(17));
     save.rest.size = Some(150_528);
     save.extra = Some(json!({"relations": {"used": ["2bd7740f19a6cc80"]}, "count": 4}));
@@ -153,7 +153,7 @@ fn aggregates_and_counters_become_summaries_and_series() {
 {"name":"queue","cat":"app","type":2,"ts":1800000001000001,"ph":2,"pid":7101,"tid":0,"args":{"hhash":"0a1b2c3d4e5f6071","value":3}}
 "#].concat();
     let shown = lines(&text).shown();
-    assert_eq!((shown[0].rest.kind, shown[0].rest.count), (Kind::Summary, 812));
+    assert_eq!((shown[0].rest.kind, shown[0].rest.count), (EventKind::Summary, 812));
     assert_eq!((shown[0].rest.duration_ns, shown[0].rest.longest_ns), (9_021_000, Some(71_000)));
     assert_eq!((shown[0].rest.size, shown[0].rest.result), (Some(3_325_952), Some(3_325_952)));
     assert_eq!(shown[0].extra, Some(json!({"count_min": 4096, "count_max": 4096})));
@@ -163,7 +163,7 @@ fn aggregates_and_counters_become_summaries_and_series() {
         shown[2..].iter().map(|shown| (shown.name.as_str(), shown.rest.value.unwrap())).collect();
     assert_eq!(counters, [("cpu-3/user_pct", 41.5), ("cpu-3/irq_pct", 0.0), ("queue", 3.0)]);
     assert_eq!(shown[2].extra, Some(json!({"labels": {"a": 1}})));
-    assert!(shown[2..].iter().all(|shown| shown.rest.kind == Kind::Counter));
+    assert!(shown[2..].iter().all(|shown| shown.rest.kind == EventKind::Counter));
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use feedline_trace::perfetto::{PerfettoExport, View};
 use feedline_trace::{
-    Batch, Event, Intake, Kind, Process, Sink as _, Slices, Source, Tables, TraceError, convert,
+    Batch, Event, EventKind, EventSink as _, EventSource, Process, ReadStats, Slices, Tables,
+    TraceError, convert,
 };
 
 use crate::bed::{Bed, Trace};
@@ -16,7 +17,7 @@ struct Again<'a> {
     at: usize,
 }
 
-impl Source for Again<'_> {
+impl EventSource for Again<'_> {
     fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
         batch.clear();
         *tables = self.trace.tables.clone();
@@ -27,7 +28,7 @@ impl Source for Again<'_> {
         Ok(!batch.events.is_empty())
     }
 
-    fn intake(&self) -> &Intake {
+    fn read_stats(&self) -> &ReadStats {
         &self.trace.intake
     }
 }
@@ -208,7 +209,7 @@ fn add<'a>(
     duration_ns: u64,
 ) -> &'a mut Event {
     let category = trace.tables.name_row(name.0);
-    let kind = if name.0 == "POSIX" { Kind::Call } else { Kind::Span };
+    let kind = if name.0 == "POSIX" { EventKind::Call } else { EventKind::Span };
     let name = trace.tables.name_row(name.1);
     trace.batch.events.push(Event {
         thread: 10,
@@ -226,8 +227,9 @@ fn add<'a>(
 fn written(trace: &Trace, view: View) -> (Seen, Slices) {
     let bed = Bed::new();
     let path = bed.path("t.pftrace");
-    let open =
-        || -> Result<Box<dyn Source + '_>, TraceError> { Ok(Box::new(Again { trace, at: 0 })) };
+    let open = || -> Result<Box<dyn EventSource + '_>, TraceError> {
+        Ok(Box::new(Again { trace, at: 0 }))
+    };
     let mut export = PerfettoExport::new(&path, view);
     convert(open, &mut export).unwrap();
     let exported = export.output().slices.unwrap();
@@ -250,7 +252,7 @@ fn calls_nest_below_their_threads_and_what_overlaps_has_a_lane() {
     late.thread = 10;
     add(&mut trace, ("thread", "rank 0 main"), MS, 0);
     let moment = add(&mut trace, ("app", "moment"), 3 * MS, 0);
-    moment.kind = Kind::Instant;
+    moment.kind = EventKind::Instant;
     let (seen, exported) = written(&trace, View::default());
     assert_eq!(
         seen.slices,
@@ -272,7 +274,7 @@ fn counters_cover_every_call_and_counters_of_the_program_are_kept() {
         add(&mut trace, ("POSIX", "pread64"), call * MS, 1_000_000).result = Some(1_000);
     }
     let queue = add(&mut trace, ("app", "queue"), 4 * MS, 0);
-    (queue.kind, queue.value) = (Kind::Counter, Some(2.5));
+    (queue.kind, queue.value) = (EventKind::Counter, Some(2.5));
     let view = View { min_duration_ns: 2_000_000, ..View::default() };
     let (seen, _) = written(&trace, view);
     assert!(seen.slices.is_empty());

@@ -3,7 +3,7 @@
 use feedline_recorder::{Class, OPS};
 use feedline_trace::chrome::{ChromeSink, ChromeSource};
 use feedline_trace::dftracer::{Dialect, TimeUnit, hash_of};
-use feedline_trace::{End, Event, Kind, Process, Source as _};
+use feedline_trace::{End, Event, EventKind, EventSource as _, Process};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -41,18 +41,18 @@ fn random(seed: u64, count: usize) -> Trace {
     trace.tables.processes = processes();
     let paths = ["/data/a b.npz", "/data/\"quoted\"\\.npz", "/päth/日本\n", "pipe:[7]"];
     for _ in 0..count {
-        let kind = Kind::ALL[random.random_range(0..Kind::ALL.len())];
+        let kind = EventKind::ALL[random.random_range(0..EventKind::ALL.len())];
         let calls: Vec<_> = OPS
             .iter()
-            .map(|op| op.facts())
+            .map(|op| op.info())
             .filter(|facts| !matches!(facts.class, Class::Span | Class::Counter))
             .collect();
         let facts = calls[random.random_range(0..calls.len())];
         let (category, name) = match kind {
-            Kind::Call | Kind::Summary if random.random_bool(0.9) => {
+            EventKind::Call | EventKind::Summary if random.random_bool(0.9) => {
                 (facts.category.name(), facts.name)
             }
-            Kind::Counter => {
+            EventKind::Counter => {
                 ("sys", ["cpu-3/user_pct", "queue", "cpu-3/value"][random.random_range(0..3)])
             }
             _ => {
@@ -63,8 +63,8 @@ fn random(seed: u64, count: usize) -> Trace {
         let mut some = |chance: f64, most: i64| {
             random.random_bool(chance).then(|| random.random_range(-1..most))
         };
-        let is_counter = kind == Kind::Counter;
-        let is_summary = kind == Kind::Summary;
+        let is_counter = kind == EventKind::Counter;
+        let is_summary = kind == EventKind::Summary;
         let field = if is_counter { 0.0 } else { 0.5 };
         let once = if is_summary { 0.0 } else { field };
         let mut event = Event {
@@ -83,7 +83,7 @@ fn random(seed: u64, count: usize) -> Trace {
         event.start_ns = START_NS + random.random_range(0..800_000_000_000);
         event.errno = if is_counter { 0 } else { random.random_range(0..3) };
         event.count = if is_summary { random.random_range(1..1 << 40) } else { 1 };
-        if !is_counter && kind != Kind::Instant {
+        if !is_counter && kind != EventKind::Instant {
             event.duration_ns = random.random_range(0..1 << 40);
         }
         if is_summary {
@@ -148,7 +148,7 @@ fn microseconds_keep_what_lies_within_something_within_it() {
     let event = |start_ns, duration_ns| Event {
         start_ns,
         duration_ns,
-        kind: Kind::Span,
+        kind: EventKind::Span,
         name,
         category: name,
         count: 1,
@@ -255,7 +255,7 @@ fn chromes_json_holds_everything_to_the_nanosecond() {
         assert_eq!(bed.names(".").len(), 1);
         let mut source = ChromeSource::open(&bed.path(name)).unwrap();
         let again = drain(&mut source);
-        assert_eq!(source.intake().left_out + source.intake().bad_lines, 0);
+        assert_eq!(source.read_stats().left_out + source.read_stats().bad_lines, 0);
         let (expected, found) = (sorted(trace.shown()), sorted(again.shown()));
         assert_eq!(expected.len(), found.len());
         for (expected, found) in expected.iter().zip(&found) {
@@ -281,7 +281,7 @@ fn nothing_has_its_name_before_it_is_complete() {
         Dialect::Current,
         TimeUnit::Microseconds,
     );
-    feedline_trace::Sink::write(&mut sink, &trace.tables, &trace.batch).unwrap();
+    feedline_trace::EventSink::write(&mut sink, &trace.tables, &trace.batch).unwrap();
     assert!(bed.names(".").iter().all(|name| name.starts_with('.') && name.ends_with(".partial")));
     drop(sink);
     assert!(bed.names(".").is_empty());

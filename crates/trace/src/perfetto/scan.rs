@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::error::TraceError;
-use crate::event::{Batch, Event, Kind};
-use crate::flow::{Output, Sink};
+use crate::event::{Batch, Event, EventKind};
+use crate::flow::{EventSink, Output};
 use crate::perfetto::view::View;
 use crate::process::Process;
 use crate::tables::Tables;
@@ -24,9 +24,9 @@ pub(crate) struct Thread {
 }
 
 /// What a trace is like. It takes the events of a trace once, or twice if only a part is to be shown:
-/// until [`is_complete`](Sink::is_complete) says so.
+/// until [`is_complete`](EventSink::is_complete) says so.
 #[derive(Debug, Default)]
-pub(super) struct Survey {
+pub(super) struct TraceScan {
     pub(crate) view: View,
     pub(crate) origin_ns: i64,
     pub(crate) end_ns: i64,
@@ -38,8 +38,8 @@ pub(super) struct Survey {
     looks: u32,
 }
 
-impl Survey {
-    /// A survey of what is shown in this view.
+impl TraceScan {
+    /// A scan of what is shown in this view.
     pub(super) fn new(view: View) -> Self {
         Self { view, origin_ns: i64::MAX, end_ns: i64::MIN, ..Self::default() }
     }
@@ -81,9 +81,9 @@ impl Survey {
 
     /// Whether an event becomes a slice of its own or a part of one.
     pub(crate) fn is_slice(&self, tables: &Tables, event: &Event) -> bool {
-        event.kind != Kind::Counter
+        event.kind != EventKind::Counter
             && !names_thread(tables, event)
-            && (event.duration_ns >= self.view.min_duration_ns || event.kind == Kind::Instant)
+            && (event.duration_ns >= self.view.min_duration_ns || event.kind == EventKind::Instant)
     }
 
     /// Slices shorter than this are merged, so that the rest, the runs between them, and runs that
@@ -136,7 +136,7 @@ impl Survey {
     }
 }
 
-impl Sink for Survey {
+impl EventSink for TraceScan {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         let counts = self.looks == 1
             || (self.looks == 0
@@ -171,7 +171,7 @@ impl Sink for Survey {
 
 /// A thread's name travels as a span of no length.
 pub(crate) fn names_thread(tables: &Tables, event: &Event) -> bool {
-    event.kind == Kind::Span && tables.name(event.category) == "thread"
+    event.kind == EventKind::Span && tables.name(event.category) == "thread"
 }
 
 pub(crate) fn rank_in(name: &str) -> Option<u32> {

@@ -6,8 +6,8 @@
 use crate::dftracer::chunk::{Chunk, Item, Named, RawEvent, fold_number};
 use crate::dftracer::hash::Hash;
 use crate::dftracer::record::is_about_others;
-use crate::event::{Event, Kind};
-use crate::layout::{LIBC_LAYER, Layout, usual_kind};
+use crate::event::{Event, EventKind};
+use crate::field_names::{FieldNames, LIBC_LAYER, usual_kind};
 
 /// Strings that came last, and what they are: neighbors are often about the same.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ const PLACES: usize = 64;
 
 impl Chunk {
     /// Reads a line if it is a usual one; false, and nothing has changed, if it is not.
-    pub(crate) fn swift(&mut self, text: &str) -> bool {
+    pub(crate) fn parse_usual(&mut self, text: &str) -> bool {
         let Some(raw) = self.usual(text) else { return false };
         self.records += 1;
         self.items.push(Item::Event(raw));
@@ -52,7 +52,7 @@ impl Chunk {
             return None;
         }
         let is_call = layer == Some(LIBC_LAYER);
-        let kind = if is_call { Kind::Call } else { usual_kind(layer, category) };
+        let kind = if is_call { EventKind::Call } else { usual_kind(layer, category) };
         let (category, name) = (self.recent_word(category), self.recent_word(name));
         let event = Event {
             thread,
@@ -76,7 +76,12 @@ impl Chunk {
         line.is_at_end().then_some(raw)
     }
 
-    fn arguments(&mut self, line: &mut Scan, layout: &Layout, raw: &mut RawEvent) -> Option<()> {
+    fn arguments(
+        &mut self,
+        line: &mut Scan,
+        layout: &FieldNames,
+        raw: &mut RawEvent,
+    ) -> Option<()> {
         loop {
             line.literal(b"\"")?;
             let key = line.string()?;
@@ -276,10 +281,10 @@ mod tests {
         ];
         for line in lines {
             let mut chunk = Chunk::parse(b"", Wanted::Rows);
-            assert!(chunk.swift(line), "{line}");
+            assert!(chunk.parse_usual(line), "{line}");
             // A blank makes it unusual.
             let unusual = line.replacen("{\"id\":", "{ \"id\":", 1);
-            assert!(!chunk.swift(&unusual));
+            assert!(!chunk.parse_usual(&unusual));
             assert_eq!(lean(line), lean(&unusual), "{line}");
             assert_eq!(lean(line).1, 1);
         }
@@ -301,7 +306,7 @@ mod tests {
             r#"{"id":1,"name":"a","cat":"c","pid":1,"tid":2,"ts":18,"dur":0,"ph":1}x"#,
             r#"{"id":1,"name":"a","cat":"c","pid":1,"tid":2,"ts":18"#,
         ] {
-            assert!(!chunk.swift(line), "{line}");
+            assert!(!chunk.parse_usual(line), "{line}");
         }
         assert_eq!((chunk.items.len(), chunk.records), (0, 0));
     }

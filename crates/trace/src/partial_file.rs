@@ -31,14 +31,14 @@ impl Packing {
 /// A file that is written under a hidden name, and removed if it is never finished. It is open only
 /// while something is appended: a trace may have more processes than a process may have files.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct PartialFile {
     path: PathBuf,
     hidden: PathBuf,
     packing: Packing,
     is_finished: bool,
 }
 
-impl Unfinished {
+impl PartialFile {
     pub(crate) fn create(path: PathBuf, packing: Packing) -> Result<Self, TraceError> {
         let name =
             path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -81,7 +81,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.is_finished {
             // Nothing can be done about one that stays; its name is hidden and says what it is.
@@ -92,8 +92,8 @@ impl Drop for Unfinished {
 
 /// A single file that is written from its beginning to its end, compressed as one gzip member.
 #[derive(Debug)]
-pub(crate) struct UnfinishedStream {
-    place: Unfinished,
+pub(crate) struct PartialStream {
+    place: PartialFile,
     buffer: Vec<u8>,
     file: Output,
 }
@@ -107,10 +107,10 @@ enum Output {
 /// Bytes that are gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 18;
 
-impl UnfinishedStream {
+impl PartialStream {
     pub(crate) fn create(path: &Path) -> Result<Self, TraceError> {
         let packing = Packing::of(path);
-        let place = Unfinished::create(path.to_owned(), packing)?;
+        let place = PartialFile::create(path.to_owned(), packing)?;
         let file = place.check(OpenOptions::new().append(true).open(&place.hidden))?;
         let file = match packing {
             Packing::Plain => Output::Plain(file),

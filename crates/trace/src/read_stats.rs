@@ -16,7 +16,7 @@ pub struct Damage {
 
 /// What reading met. Nothing here stops a conversion, and nothing is left out without being counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Intake {
+pub struct ReadStats {
     /// Files that were read.
     pub files: u64,
     /// Events that came out.
@@ -46,7 +46,7 @@ pub struct Intake {
 /// How many places are named; the rest is only counted.
 const NAMED: usize = 10;
 
-impl Intake {
+impl ReadStats {
     pub(crate) fn bad(&mut self, damage: impl FnOnce() -> Damage) {
         let damage = damage();
         self.bad_lines += 1;

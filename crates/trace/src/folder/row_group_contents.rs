@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::event::Kind;
+use crate::event::EventKind;
 
 /// The key under which a file of events has the surveys of its row groups: eight digits of a checksum, then
 /// JSON.
@@ -15,11 +15,11 @@ const MOST: usize = 4096;
 
 /// What a row group has in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Survey {
+pub struct RowGroupContents {
     /// Processes and threads, in the order in which they are met. Processes are rows of the tables.
     pub lanes: Vec<(i64, u32)>,
     /// Kinds of events, their categories and their names, in the order in which they are met.
-    pub whats: Vec<(Kind, String, String)>,
+    pub whats: Vec<(EventKind, String, String)>,
     /// Places in these two lists, and how many events are both; in the order of the places.
     pub counts: Vec<(u32, u32, u64)>,
     /// Events that begin at 0, which is no time but stands for none in files of other tools.
@@ -30,18 +30,18 @@ pub struct Survey {
 
 /// The columns of a row group that a survey is made of; texts as places among different ones.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Surveyed<'a> {
+pub(crate) struct ContentColumns<'a> {
     pub(crate) processes: &'a [i64],
     pub(crate) threads: &'a [i64],
     pub(crate) starts: &'a [i64],
     pub(crate) counts: &'a [i64],
-    /// Kind, category and name of every row, and the different texts.
+    /// EventKind, category and name of every row, and the different texts.
     pub(crate) texts: [(&'a [u32], &'a [String]); 3],
 }
 
-impl Survey {
+impl RowGroupContents {
     /// `None` if there is more in it than is worth keeping.
-    pub(crate) fn of(columns: Surveyed<'_>) -> Option<Self> {
+    pub(crate) fn of(columns: ContentColumns<'_>) -> Option<Self> {
         let [kinds, categories, names] = columns.texts;
         let (of_kind, of_category) = (categories.1.len() * names.1.len(), names.1.len());
         let combinations = kinds.1.len().checked_mul(of_kind).filter(|all| *all <= 16 * MOST)?;
@@ -68,7 +68,8 @@ impl Survey {
             let what = &mut by_place[kind * of_kind + category * of_category + name];
             if *what == 0 {
                 let text = |(_, texts): (&[u32], &[String]), place: usize| texts[place].clone();
-                let kind = Kind::ALL.into_iter().find(|known| known.name() == kinds.1[kind])?;
+                let kind =
+                    EventKind::ALL.into_iter().find(|known| known.name() == kinds.1[kind])?;
                 survey.whats.push((kind, text(categories, category), text(names, name)));
                 *what = survey.whats.len() as u32;
             }
@@ -101,8 +102,8 @@ impl Survey {
     }
 }
 
-fn summaries(columns: Surveyed<'_>, kinds: (&[u32], &[String])) -> (u64, u64) {
-    let Some(summary) = kinds.1.iter().position(|kind| kind == Kind::Summary.name()) else {
+fn summaries(columns: ContentColumns<'_>, kinds: (&[u32], &[String])) -> (u64, u64) {
+    let Some(summary) = kinds.1.iter().position(|kind| kind == EventKind::Summary.name()) else {
         return (0, 0);
     };
     let of = kinds.0.iter().zip(columns.counts).filter(|(kind, _)| **kind as usize == summary);
@@ -112,19 +113,21 @@ fn summaries(columns: Surveyed<'_>, kinds: (&[u32], &[String])) -> (u64, u64) {
 }
 
 /// The text that a file keeps.
-pub(crate) fn text_of(surveys: &[Option<Survey>]) -> String {
+pub(crate) fn text_of(surveys: &[Option<RowGroupContents>]) -> String {
     let json = serde_json::to_string(surveys).unwrap_or_default();
     format!("{:08x}{json}", crc32fast::hash(json.as_bytes()))
 }
 
 /// The surveys of row groups of so many rows; none where the text is damaged or of another file.
-pub(crate) fn read(text: &str, rows: &[u64]) -> Vec<Option<Survey>> {
+pub(crate) fn read(text: &str, rows: &[u64]) -> Vec<Option<RowGroupContents>> {
     let nothing = || vec![None; rows.len()];
     let Some((digits, json)) = text.split_at_checked(8) else { return nothing() };
     if u32::from_str_radix(digits, 16) != Ok(crc32fast::hash(json.as_bytes())) {
         return nothing();
     }
-    let Ok(found) = serde_json::from_str::<Vec<Option<Survey>>>(json) else { return nothing() };
+    let Ok(found) = serde_json::from_str::<Vec<Option<RowGroupContents>>>(json) else {
+        return nothing();
+    };
     if found.len() != rows.len() {
         return nothing();
     }
@@ -145,7 +148,7 @@ mod tests {
         let kinds = texts(&["call", "summary"]);
         let categories = texts(&["POSIX"]);
         let names = texts(&["open", "read"]);
-        let survey = Survey::of(Surveyed {
+        let survey = RowGroupContents::of(ContentColumns {
             processes: &[7, 7, 8, 7, 7],
             threads: &[1, 1, 1, 1, 2],
             starts: &[5, 0, 9, 3, 4],
@@ -153,12 +156,12 @@ mod tests {
             texts: [(&[0, 0, 0, 0, 1], &kinds), (&[0; 5], &categories), (&[1, 1, 0, 0, 1], &names)],
         });
         let what = |kind, name: &str| (kind, "POSIX".to_owned(), name.to_owned());
-        let expected = Survey {
+        let expected = RowGroupContents {
             lanes: vec![(7, 1), (8, 1), (7, 2)],
             whats: vec![
-                what(Kind::Call, "read"),
-                what(Kind::Call, "open"),
-                what(Kind::Summary, "read"),
+                what(EventKind::Call, "read"),
+                what(EventKind::Call, "open"),
+                what(EventKind::Summary, "read"),
             ],
             counts: vec![(0, 0, 2), (0, 1, 1), (1, 1, 1), (2, 2, 1)],
             zero_times: 1,
@@ -182,7 +185,7 @@ mod tests {
         let (kinds, one) = (texts(&["call"]), texts(&["read"]));
         let zeros = vec![0; rows];
         let survey = |rows: usize| {
-            Survey::of(Surveyed {
+            RowGroupContents::of(ContentColumns {
                 processes: &vec![1; rows],
                 threads: &threads[..rows],
                 starts: &threads[..rows],

@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-use feedline_recorder::{Class, Facts, OPS};
+use feedline_recorder::{Class, OPS, OpInfo};
 use rustc_hash::FxHashMap;
 
-use crate::event::Kind;
+use crate::event::EventKind;
 
 /// A field that records carry as a named argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,18 +21,18 @@ pub(crate) enum Field {
 }
 
 /// What is known about a call, by its name.
-pub(crate) fn facts_of(name: &str) -> Option<&'static Facts> {
-    static TABLE: OnceLock<FxHashMap<&'static str, &'static Facts>> = OnceLock::new();
+pub(crate) fn op_info(name: &str) -> Option<&'static OpInfo> {
+    static TABLE: OnceLock<FxHashMap<&'static str, &'static OpInfo>> = OnceLock::new();
     let table = TABLE
-        .get_or_init(|| OPS.iter().map(|op| op.facts()).map(|facts| (facts.name, facts)).collect());
+        .get_or_init(|| OPS.iter().map(|op| op.info()).map(|facts| (facts.name, facts)).collect());
     table.get(name).copied().filter(|facts| !matches!(facts.class, Class::Span | Class::Counter))
 }
 
 /// The kind that a record of this layer and category is, unless it says something else.
-pub(crate) fn usual_kind(layer: Option<i64>, category: &str) -> Kind {
+pub(crate) fn usual_kind(layer: Option<i64>, category: &str) -> EventKind {
     match (layer, category) {
-        (Some(LIBC_LAYER), _) | (_, "POSIX" | "STDIO" | "IO_URING") => Kind::Call,
-        _ => Kind::Span,
+        (Some(LIBC_LAYER), _) | (_, "POSIX" | "STDIO" | "IO_URING") => EventKind::Call,
+        _ => EventKind::Span,
     }
 }
 
@@ -40,13 +40,13 @@ pub(crate) fn usual_kind(layer: Option<i64>, category: &str) -> Kind {
 pub(crate) const LIBC_LAYER: i64 = 3;
 
 /// The kind that has a name.
-pub(crate) fn kind_named(name: &str) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|kind| kind.name() == name)
+pub(crate) fn kind_named(name: &str) -> Option<EventKind> {
+    EventKind::ALL.into_iter().find(|kind| kind.name() == name)
 }
 
 /// The names under which DFTracer records the fields of one kind of event.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct FieldNames {
     pub(crate) size: &'static str,
     pub(crate) offset: &'static str,
     pub(crate) arg: &'static str,
@@ -55,9 +55,9 @@ pub(crate) struct Layout {
     is_call: bool,
 }
 
-impl Layout {
-    pub(crate) fn of(facts: Option<&Facts>, kind: Kind) -> Self {
-        let is_call = matches!(kind, Kind::Call | Kind::Summary);
+impl FieldNames {
+    pub(crate) fn of(facts: Option<&OpInfo>, kind: EventKind) -> Self {
+        let is_call = matches!(kind, EventKind::Call | EventKind::Summary);
         if !is_call {
             return Self {
                 size: "image_size",
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn fields_have_the_names_of_the_calls_arguments() {
         let check = |call: &str, size: &str, offset: &str, arg: &str| {
-            let layout = Layout::of(facts_of(call), Kind::Call);
+            let layout = FieldNames::of(op_info(call), EventKind::Call);
             assert_eq!((layout.size, layout.offset, layout.arg), (size, offset, arg), "{call}");
         };
         check("pread64", "count", "offset", "arg");
@@ -134,11 +134,11 @@ mod tests {
         check("rename", "size", "offset", "arg");
         check("mmap", "length", "offset", "flags");
         check("no_such_call", "count", "offset", "arg");
-        assert!(Layout::of(facts_of("fwrite"), Kind::Call).counts_elements);
-        assert!(!Layout::of(facts_of("setvbuf"), Kind::Call).counts_elements);
-        let span = Layout::of(None, Kind::Span);
+        assert!(FieldNames::of(op_info("fwrite"), EventKind::Call).counts_elements);
+        assert!(!FieldNames::of(op_info("setvbuf"), EventKind::Call).counts_elements);
+        let span = FieldNames::of(None, EventKind::Span);
         assert_eq!(span.field("count"), None);
         assert_eq!(span.field("image_size"), Some(Field::Size));
-        assert_eq!(facts_of("span"), None);
+        assert_eq!(op_info("span"), None);
     }
 }

@@ -11,11 +11,11 @@ use std::sync::atomic::Ordering;
 use crate::op::{self, Op};
 use crate::os;
 use crate::process::{
-    Ending, Head, PROCESS_BYTES, PROCESS_MAGIC, ProcessFacts, TEXT_BYTES, Trouble,
+    DropReason, Ending, Head, PROCESS_BYTES, PROCESS_MAGIC, ProcessFacts, TEXT_BYTES,
 };
-use crate::record::{Record, SLOT_BYTES, Summary, TextKind};
+use crate::record::{CallRecord, SLOT_BYTES, Summary, TextKind};
 use crate::segment::{DRAINED, FULL, HEAD_BYTES, SEGMENT_MAGIC, Segment};
-use crate::ticks::Pair;
+use crate::ticks::ClockPair;
 
 /// Why a file of a recording is not read.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl ProcessFile {
             status: head.status.load(Ordering::Relaxed),
             ended: head.ended.load(Ordering::Relaxed),
             dropped: head.dropped.load(Ordering::Relaxed),
-            trouble: Trouble::from_number(head.trouble.load(Ordering::Relaxed)),
+            trouble: DropReason::from_number(head.trouble.load(Ordering::Relaxed)),
             filtered: head.filtered.load(Ordering::Relaxed),
         }
     }
@@ -164,11 +164,11 @@ pub struct SegmentFile {
 
 /// What stands in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry<'a> {
+pub enum SegmentEntry<'a> {
     /// A call.
-    Call(Op, Record),
+    Call(Op, CallRecord),
     /// Many calls.
-    Summary(Op, Record, Summary),
+    Summary(Op, CallRecord, Summary),
     /// A text, which later entries (of any segment of the process) name by its number.
     Text {
         /// Its number.
@@ -240,7 +240,7 @@ impl SegmentFile {
     }
 
     /// Both clocks when the segment was begun, and when it was full.
-    pub fn pairs(&self) -> (Pair, Option<Pair>) {
+    pub fn pairs(&self) -> (ClockPair, Option<ClockPair>) {
         (self.head().from, self.is_full().then_some(self.head().to))
     }
 
@@ -258,7 +258,7 @@ impl SegmentFile {
                 is_whole = false;
             } else if self.record(slot).op == op::TEXT {
                 match self.entry(slot) {
-                    Some(Entry::Text { number, base, kind, text }) => {
+                    Some(SegmentEntry::Text { number, base, kind, text }) => {
                         take(number, base, kind, text);
                     }
                     // The bytes are on their way.
@@ -307,7 +307,7 @@ impl SegmentFile {
     }
 
     /// What stands in it now, in the order in which slots were taken.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub fn entries(&self) -> impl Iterator<Item = SegmentEntry<'_>> {
         self.slots()
             .filter(|(_, is_complete)| *is_complete)
             .filter_map(|(slot, _)| self.entry(slot))
@@ -331,7 +331,7 @@ impl SegmentFile {
         })
     }
 
-    fn record(&self, slot: u32) -> Record {
+    fn record(&self, slot: u32) -> CallRecord {
         // SAFETY: the slot is below the capacity and complete, so nobody writes it but for fields that
         // are whole at any time.
         unsafe { self.head().slot(slot).as_ptr().read_volatile() }
@@ -349,7 +349,7 @@ impl SegmentFile {
         }
     }
 
-    fn entry(&self, slot: u32) -> Option<Entry<'_>> {
+    fn entry(&self, slot: u32) -> Option<SegmentEntry<'_>> {
         let record = self.record(slot);
         match record.op {
             op::TEXT if record.more == 1 => {
@@ -357,7 +357,7 @@ impl SegmentFile {
                 std::sync::atomic::fence(Ordering::Acquire);
                 let text = self.behind(slot, usize::try_from(record.size).ok()?)?;
                 let base = u32::try_from(record.offset).ok()?;
-                Some(Entry::Text {
+                Some(SegmentEntry::Text {
                     number: record.file,
                     base,
                     kind: TextKind::from_number(record.arg)?,
@@ -368,9 +368,9 @@ impl SegmentFile {
                 let summary = self.behind(slot, SLOT_BYTES)?.as_ptr().cast::<Summary>();
                 // SAFETY: `behind` holds as many bytes, aligned as slots are.
                 let summary = unsafe { summary.read_volatile() };
-                Some(Entry::Summary(Op::from_number(record.more)?, record, summary))
+                Some(SegmentEntry::Summary(Op::from_number(record.more)?, record, summary))
             }
-            number => Some(Entry::Call(Op::from_number(number)?, record)),
+            number => Some(SegmentEntry::Call(Op::from_number(number)?, record)),
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) enum Use {
 
 /// A file of the input and a process in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct FileProcess {
     pub(crate) file: u32,
     pub(crate) pid: u32,
 }
@@ -31,28 +31,28 @@ pub(crate) struct Label {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Directory {
+pub(crate) struct MetadataIndex {
     global: FxHashMap<Hash, Box<str>>,
-    local: FxHashMap<(Place, Use, u64), Box<str>>,
-    hosts: FxHashMap<Place, Box<str>>,
-    units: FxHashMap<Place, u64>,
+    local: FxHashMap<(FileProcess, Use, u64), Box<str>>,
+    hosts: FxHashMap<FileProcess, Box<str>>,
+    units: FxHashMap<FileProcess, u64>,
     /// Units of files, for the processes in them that name none.
     file_units: FxHashMap<u32, u64>,
-    named: Vec<(Place, Named, Label)>,
+    named: Vec<(FileProcess, Named, Label)>,
     labels: FxHashMap<(String, u32), Label>,
 }
 
-impl Directory {
+impl MetadataIndex {
     /// Takes the metadata of a chunk of a file.
     pub(crate) fn add(&mut self, file: u32, chunk: &Chunk) {
         for item in &chunk.items {
             if let Item::Metadata(metadata) = item {
-                self.learn(Place { file, pid: metadata.pid }, metadata);
+                self.learn(FileProcess { file, pid: metadata.pid }, metadata);
             }
         }
     }
 
-    pub(crate) fn learn(&mut self, place: Place, metadata: &Metadata) {
+    pub(crate) fn learn(&mut self, place: FileProcess, metadata: &Metadata) {
         let (Some(key), text) = (&metadata.key, metadata.text.as_deref().unwrap_or("")) else {
             return;
         };
@@ -104,7 +104,7 @@ impl Directory {
     }
 
     /// The string of a hash.
-    pub(crate) fn text(&self, place: Place, purpose: Use, hash: Hash) -> Option<&str> {
+    pub(crate) fn text(&self, place: FileProcess, purpose: Use, hash: Hash) -> Option<&str> {
         let found = match hash {
             Hash::Number(number) if !hash.is_global() => self.local.get(&(place, purpose, number)),
             hash => self.global.get(&hash),
@@ -115,7 +115,7 @@ impl Directory {
     /// The host of a record; one that does not say has the host of its process in the file.
     pub(crate) fn host<'a>(
         &'a self,
-        place: Place,
+        place: FileProcess,
         host: Named,
         words: &'a [Box<str>],
     ) -> Option<&'a str> {
@@ -128,7 +128,7 @@ impl Directory {
     }
 
     /// Nanoseconds of a unit of time, if the file says it; else what all others that do agree on.
-    pub(crate) fn unit(&self, place: Place) -> Option<u64> {
+    pub(crate) fn unit(&self, place: FileProcess) -> Option<u64> {
         let own = self.units.get(&place).or_else(|| self.file_units.get(&place.file));
         own.copied().or_else(|| {
             let mut others = self.file_units.values();
