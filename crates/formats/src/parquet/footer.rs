@@ -417,7 +417,7 @@ fn codec(reader: &mut Reader<'_>, kind: Kind) -> Result<Codec, ReadError> {
         1 => Ok(Codec::Snappy),
         2 => Ok(Codec::Gzip),
         other => match UNREAD.iter().find(|unread| unread.0 == other) {
-            Some((_, name)) => Err(reader.unsupported(&format!("compression {name}"))),
+            Some((_, name)) => Err(reader.unsupported(format!("compression {name}"))),
             None => Err(reader.wrong("a compression of Parquet", other)),
         },
     }
