@@ -48,13 +48,13 @@ impl ScalarUDFImpl for TimeBucket {
             DataType::Interval(_) | DataType::Duration(_) => WIDTH,
             text if text.is_string() => WIDTH,
             whole if whole.is_integer() => DataType::Int64,
-            other => return plan_err!("the width of a time_bucket is no {other}"),
+            other => return plan_err!("time_bucket takes no width of type {other}"),
         };
         let moment = match moment {
             DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Nanosecond, zone.clone()),
             DataType::Date32 | DataType::Date64 => NANOSECONDS,
             whole if whole.is_integer() => DataType::Int64,
-            other => return plan_err!("the moment of a time_bucket is no {other}"),
+            other => return plan_err!("time_bucket takes no moment of type {other}"),
         };
         Ok(vec![width, moment])
     }

@@ -141,7 +141,7 @@ impl Accumulator for Busy {
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         let lists = states[0]
             .as_list_opt::<i64>()
-            .ok_or_else(|| exec_datafusion_err!("a state of busy_ns is no list"))?;
+            .ok_or_else(|| exec_datafusion_err!("a state of busy_ns is not a list"))?;
         for list in lists.iter().flatten() {
             let times = list.as_primitive::<Int64Type>().values();
             for interval in times.chunks_exact(2) {
@@ -177,7 +177,7 @@ mod tests {
     fn measured(mut busy: Busy) -> u64 {
         match busy.evaluate().unwrap() {
             ScalarValue::UInt64(Some(ns)) => ns,
-            other => panic!("{other:?} is no time"),
+            other => panic!("{other:?} is not a time"),
         }
     }
 

@@ -203,7 +203,7 @@ async fn list(args: &Args, session: &mut Session, outlet: &mut Outlet) -> Result
     encoder.finish().map_err(told)?;
     if args.analysis.is_none() {
         let tables = ANALYSIS_TABLES.join(", ");
-        say(&format!("{tables}: made by `feedline analyze` when a query names one of them"));
+        say(&format!("{tables}: written by `feedline analyze` when a query names one of them"));
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ pub enum SqlError {
         hint: Option<&'static str>,
     },
     /// The query would change data.
-    #[error("a trace is read only: {what}")]
+    #[error("a trace is read-only: {what}")]
     ReadOnly {
         /// What the statement would do.
         what: String,
@@ -61,10 +61,10 @@ pub enum SqlError {
         place: String,
     },
     /// A Parquet file is one table.
-    #[error("one Parquet file holds one result, and there are more")]
+    #[error("a Parquet file holds one result, but there are several")]
     ManyResults,
     /// Binary output for a terminal.
-    #[error("Parquet is not for terminals")]
+    #[error("cannot write Parquet to a terminal")]
     Terminal,
     /// The engine's address is none.
     #[error("no engine `{text}`")]
@@ -81,7 +81,7 @@ pub enum SqlError {
         source: std::io::Error,
     },
     /// The cluster ended the query.
-    #[error("the cluster at {address} says: {message}")]
+    #[error("the cluster at {address} reports: {message}")]
     Cluster {
         /// Host and port.
         address: String,
@@ -103,10 +103,10 @@ pub enum SqlError {
         folder: PathBuf,
     },
     /// A table of this session that a cluster cannot be told.
-    #[error("a table that `create table` made is not known to the cluster")]
+    #[error("the cluster does not know tables made by `create table`")]
     OnlyHere,
     /// A cap on this process's memory, for queries that run elsewhere.
-    #[error("--memory is for queries that run here, and these run on a cluster")]
+    #[error("--memory applies to queries that run here, but these run on a cluster")]
     ClusterMemory,
     /// The folder of an analysis is none.
     #[error("no analysis in {path}: no file there ends with .parquet")]
@@ -167,29 +167,27 @@ impl SqlError {
             Self::UnknownTable { tables, .. } => Some(format!("tables: {}", tables.join(", "))),
             Self::UnknownColumn { columns, .. } if columns.is_empty() => None,
             Self::UnknownColumn { columns, .. } => Some(format!("columns: {}", columns.join(", "))),
-            Self::UnknownFunction { near, .. } => Some(format!("a function is called `{near}`")),
+            Self::UnknownFunction { near, .. } => Some(format!("did you mean `{near}`?")),
             Self::ReadOnly { .. } => Some(
                 "to keep a result, add --out FILE and --format parquet, csv or json".to_owned(),
             ),
-            Self::NoStatement { .. } => Some("leave the query out to list the tables".to_owned()),
-            Self::ManyResults => Some("give one statement, or another --format".to_owned()),
+            Self::NoStatement { .. } => Some("omit the query to list the tables".to_owned()),
+            Self::ManyResults => Some("pass one statement, or choose another --format".to_owned()),
             Self::Terminal => Some("add --out FILE".to_owned()),
             Self::UnknownEngine { .. } => {
                 Some("expected `embedded` or `ballista://HOST:PORT`".to_owned())
             }
             Self::NoScheduler { .. } => {
-                Some("start one, or leave --engine out to run the query here".to_owned())
+                Some("start one, or omit --engine to run the query here".to_owned())
             }
             Self::Sight { folder, .. } => Some(format!(
                 "scheduler and executors must see {} under the same path, on a shared file system",
                 folder.display()
             )),
-            Self::ClusterMemory => {
-                Some("leave it out; executors have a cap of their own".to_owned())
-            }
+            Self::ClusterMemory => Some("omit it; executors have their own limit".to_owned()),
             Self::OnlyHere => Some("use `create view`".to_owned()),
             Self::NoAnalysis { path } => Some(format!(
-                "make it with: feedline analyze TRACE --export parquet --export-dir {}",
+                "write it with: feedline analyze TRACE --export parquet --export-dir {}",
                 path.display()
             )),
             Self::NoCompanion { .. } => Some(

@@ -53,18 +53,25 @@ fn recovered(folder: &Path) -> Result<Vec<String>, SqlError> {
             lines.push(line);
         }
     };
-    count(recovered.events, format!("{shown}: {} recorded events were taken in", recovered.events));
+    count(
+        recovered.events,
+        format!("{shown}: recovered {} events from raw recordings", recovered.events),
+    );
     let running = recovered.running;
     count(
         running,
-        format!("warning: {shown}: programs still recording: {running}, not taken in yet"),
+        format!(
+            "warning: {shown}: processes still recording: {running}; their latest events are missing"
+        ),
     );
-    let latest = "what its program did of late is not in it yet";
-    count(recovered.writing, format!("warning: {shown} is being written: {latest}"));
+    let latest = "the latest events are missing";
+    count(recovered.writing, format!("warning: {shown} is still being written; {latest}"));
     let elsewhere = recovered.elsewhere;
     count(
         elsewhere,
-        format!("warning: {shown}: recordings of other machines: {elsewhere}, taken in only there"),
+        format!(
+            "warning: {shown}: recordings from other machines: {elsewhere}; they can only be recovered there"
+        ),
     );
     lines.extend(recovered.problems.iter().map(|problem| format!("warning: {problem}")));
     Ok(lines)

@@ -130,7 +130,7 @@ impl Session {
         let rows_there = match tokio::time::timeout(PATIENCE, &mut answer).await {
             Ok(rows) => rows,
             Err(_) => {
-                (self.say)(&format!("waiting for {}: has it executors?", self.engine));
+                (self.say)(&format!("waiting for {}: does it have executors?", self.engine));
                 answer.await
             }
         };

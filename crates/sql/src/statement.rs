@@ -11,7 +11,7 @@ use crate::trouble::explain;
 /// Columns of a trace whose names SQL takes for its own words after a comma.
 const WORDS: [&str; 2] = ["offset", "end"];
 const QUOTE: &str =
-    "the columns \"offset\" and \"end\" stand in double quotes: they are words of SQL too";
+    "the columns \"offset\" and \"end\" need double quotes: they are also SQL keywords";
 
 /// Statements that stand one after another, with `;` between them.
 pub(crate) fn parse(text: &str) -> Result<VecDeque<Statement>, SqlError> {

@@ -119,7 +119,7 @@ async fn add(
 
 fn url_of(file: &Path) -> Result<url::Url> {
     url::Url::from_file_path(file).map_err(|()| {
-        datafusion::common::exec_datafusion_err!("{} is no absolute path", file.display())
+        datafusion::common::exec_datafusion_err!("{} is not an absolute path", file.display())
     })
 }
 

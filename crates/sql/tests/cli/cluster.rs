@@ -134,7 +134,7 @@ fn a_stock_cluster_buckets_times_and_names_what_it_lacks() {
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{}", ran.stderr);
     assert!(
-        lines[0].starts_with(&format!("error: the cluster at {} says: ", cluster.address)),
+        lines[0].starts_with(&format!("error: the cluster at {} reports: ", cluster.address)),
         "{lines:?}"
     );
     assert_eq!(
@@ -163,7 +163,7 @@ fn files_that_a_cluster_does_not_see_are_an_error_and_not_empty() {
     let ran = bed.run(&["trace", statements, "--engine", &engine]);
     assert_eq!(
         ran.stderr,
-        "error: a table that `create table` made is not known to the cluster\n\
+        "error: the cluster does not know tables made by `create table`\n\
          hint: use `create view`\n"
     );
     // Names that patterns and addresses would take apart.

@@ -31,7 +31,7 @@ fn unknown_names_are_answered_with_known_ones() {
     refuses(
         &bed,
         &["trace", "select buzy_ns(start, start) from events"],
-        "error: no function `buzy_ns`\nhint: a function is called `busy_ns`\n",
+        "error: no function `buzy_ns`\nhint: did you mean `busy_ns`?\n",
     );
 }
 
@@ -52,12 +52,12 @@ fn syntax_errors_say_where() {
         &bed,
         &["trace", "select name, offset, size from events"],
         "error: syntax error at line 1, column 20: expected an expression, found ,\n\
-         hint: the columns \"offset\" and \"end\" stand in double quotes: they are words of SQL too\n",
+         hint: the columns \"offset\" and \"end\" need double quotes: they are also SQL keywords\n",
     );
     refuses(
         &bed,
         &["trace", " ; "],
-        "error: no statement in the query\nhint: leave the query out to list the tables\n",
+        "error: no statement in the query\nhint: omit the query to list the tables\n",
     );
 }
 
@@ -93,12 +93,12 @@ fn a_trace_is_not_changed() {
     refuses(
         &bed,
         &["trace", "copy events to 'copy.parquet'"],
-        &format!("error: a trace is read only: no COPY\n{hint}"),
+        &format!("error: a trace is read-only: no COPY\n{hint}"),
     );
     refuses(
         &bed,
         &["trace", "insert into files values (9, '/x')"],
-        &format!("error: a trace is read only: no Insert Into\n{hint}"),
+        &format!("error: a trace is read-only: no Insert Into\n{hint}"),
     );
     assert!(!bed.path("copy.parquet").exists());
     assert_eq!(bed.csv("select count(*) as n from files"), "n\n3\n");
@@ -138,7 +138,7 @@ fn what_is_no_trace_and_no_place_is_said() {
         &["trace", "select 1", "--analysis", "empty"],
         &format!(
             "error: no analysis in {empty}: no file there ends with .parquet\n\
-             hint: make it with: feedline analyze TRACE --export parquet --export-dir {empty}\n"
+             hint: write it with: feedline analyze TRACE --export parquet --export-dir {empty}\n"
         ),
     );
 }
@@ -177,7 +177,7 @@ fn engines_that_are_not_there_are_named() {
         &["trace", "select 1", "--engine", &engine],
         &format!(
             "error: no Ballista scheduler at {address}: Connection refused (os error 111)\n\
-             hint: start one, or leave --engine out to run the query here\n"
+             hint: start one, or omit --engine to run the query here\n"
         ),
     );
 }
@@ -196,7 +196,7 @@ fn a_cap_on_memory_holds() {
     refuses(
         &bed,
         &["trace", "select 1", "--memory", "64", "--engine", "ballista://127.0.0.1:1"],
-        "error: --memory is for queries that run here, and these run on a cluster\n\
-         hint: leave it out; executors have a cap of their own\n",
+        "error: --memory applies to queries that run here, but these run on a cluster\n\
+         hint: omit it; executors have their own limit\n",
     );
 }

@@ -134,8 +134,8 @@ fn one_parquet_file_is_one_result() {
     let ran = bed.run(&args);
     assert_eq!(
         ran.stderr,
-        "error: one Parquet file holds one result, and there are more\n\
-         hint: give one statement, or another --format\n"
+        "error: a Parquet file holds one result, but there are several\n\
+         hint: pass one statement, or choose another --format\n"
     );
     assert_eq!(ran.code, Some(2));
     assert!(!bed.path("two.parquet").exists());

@@ -131,7 +131,7 @@ fn without_a_query_the_tables_are_listed() {
     assert_eq!(
         ran.stderr,
         "steps, epochs, stalls, findings, functions, ranks, layers, overlaps, file_use, folder_use, \
-         stragglers, checkpoints, what_if, timeline, health: made by `feedline analyze` when a query \
+         stragglers, checkpoints, what_if, timeline, health: written by `feedline analyze` when a query \
          names one of them\n"
     );
     assert_eq!(ran.stdout.lines().count(), 2 + 23 + 2 + 19 + 23 + 16);
