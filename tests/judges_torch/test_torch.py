@@ -120,7 +120,7 @@ def test_other_alignments_and_no_checksums_are_read(example, tmp_path, monkeypat
 
 def test_what_has_no_single_place_is_refused(example, tmp_path):
     for name, tensor, words in (
-        ("turned", torch.rand(3, 4).t(), 'tensor "turned", not all in a row'),
+        ("turned", torch.rand(3, 4).t(), 'tensor "turned", which is not contiguous'),
         ("long", torch.arange(3), "a LongStorage"),
         ("sparse", torch.eye(3).to_sparse(), "a tensor made by _rebuild_sparse_tensor"),
     ):
@@ -131,4 +131,4 @@ def test_what_has_no_single_place_is_refused(example, tmp_path):
 def test_files_of_the_old_format_are_refused(example, tmp_path):
     path = tmp_path / "old.pt"
     torch.save(golden.nested(), path, _use_new_zipfile_serialization=False)
-    assert "no end of an archive" in example.refusal("torch", path)
+    assert "no end-of-archive record" in example.refusal("torch", path)

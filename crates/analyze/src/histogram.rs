@@ -177,12 +177,12 @@ impl Spread {
     /// The least value that this share of all values (in thousandths) does not exceed; exact but for the
     /// width of its bucket, whose middle it is. 0 if there are no values.
     pub(crate) fn quantile(&self, thousandths: u64) -> u64 {
-        let wanted = u128::from(self.count) * u128::from(thousandths);
-        let wanted = u64::try_from(wanted.div_ceil(1000)).unwrap_or(self.count).max(1);
+        let target = u128::from(self.count) * u128::from(thousandths);
+        let target = u64::try_from(target.div_ceil(1000)).unwrap_or(self.count).max(1);
         let mut seen = 0;
         for (bucket, count) in self.buckets() {
             grow(&mut seen, count);
-            if seen >= wanted {
+            if seen >= target {
                 let (least, width) = bounds(bucket);
                 return (least + (width - 1) / 2).clamp(self.min, self.max);
             }

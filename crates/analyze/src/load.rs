@@ -458,7 +458,7 @@ impl Trace {
         self.set_aside_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// All rows of lanes that are wanted, in [their order](Row::order), some at a time; and what tallies,
+    /// All rows of lanes that are selected, in [their order](Row::order), some at a time; and what tallies,
     /// one a decoding thread, made of them before they were in order.
     ///
     /// Rows that begin and end at the same time come by lane, and on one lane by layer, so that the sequence
@@ -572,12 +572,12 @@ impl Trace {
             let (mut kept, mut done) = (Vec::new(), 0);
             let peak = buffer.stream(&self.layers, &mut |rows| {
                 done += rows.len() as u64;
-                let wanted = filter.keep(rows, &mut kept);
+                let selected = filter.keep(rows, &mut kept);
                 if let Some(tally) = &mut single {
-                    tally.add(wanted);
+                    tally.add(selected);
                 }
-                if !wanted.is_empty() {
-                    take(wanted);
+                if !selected.is_empty() {
+                    take(selected);
                 }
                 progress.update("analyzing", done, buffer.len());
                 Ok(())

@@ -228,12 +228,12 @@ impl Moment {
     /// A quantile of the latencies of reads, in thousandths.
     pub(crate) fn read_ns(&self, thousandths: u64) -> u64 {
         let all: u64 = self.reads.iter().map(|count| u64::from(*count)).sum();
-        let wanted = u128::from(all) * u128::from(thousandths);
-        let wanted = u64::try_from(wanted.div_ceil(1000)).unwrap_or(all).max(1);
+        let target = u128::from(all) * u128::from(thousandths);
+        let target = u64::try_from(target.div_ceil(1000)).unwrap_or(all).max(1);
         let mut seen = 0;
         for (bucket, count) in self.reads.iter().enumerate() {
             seen += u64::from(*count);
-            if seen >= wanted {
+            if seen >= target {
                 return coarse_value(bucket);
             }
         }

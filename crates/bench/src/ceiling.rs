@@ -36,7 +36,7 @@ const UNPACED_STEPS_MAX: u64 = 1 << 14;
 /// How long a paced run should take, if that is enough steps.
 const PACED_SECONDS: f64 = 3.0;
 const PACED_STEPS: u64 = 8;
-/// Accelerators beyond which nobody looks: each is a group of threads.
+/// The most accelerators that are tried: each is a group of threads.
 pub const ACCELERATORS_MAX: u32 = 256;
 /// Paced runs in the search.
 const PROBES_MAX: usize = 10;

@@ -73,12 +73,12 @@ pub enum BenchError {
     /// The store refused something.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no room for a checkpoint.
+    /// The storage is too full for the checkpoints that exist at a time.
     #[error("{folder}: checkpoints need {needed} bytes, {free} are free")]
     NoRoomToSave {
         /// The folder of the checkpoints.
         folder: String,
-        /// Bytes of those that stand there together.
+        /// Bytes of all checkpoints that exist at a time.
         needed: u64,
         /// Bytes that are free.
         free: u64,
@@ -91,19 +91,19 @@ pub enum BenchError {
         /// Bytes that are available.
         available: u64,
     },
-    /// A file stands where the folder of the checkpoints should be.
+    /// There is a file where the checkpoint folder should be.
     #[error("{folder}: is a file, expected a folder")]
     NoCheckpointFolder {
         /// The path as the user knows it.
         folder: String,
     },
     /// There are fewer checkpoints than are to be read.
-    #[error("{folder}: expected {wanted} complete checkpoints, found {found}")]
+    #[error("{folder}: expected {expected} complete checkpoints, found {found}")]
     FewCheckpoints {
         /// The folder of the checkpoints.
         folder: String,
         /// How many are to be read.
-        wanted: u64,
+        expected: u64,
         /// How many there are.
         found: u64,
     },
@@ -137,7 +137,7 @@ pub enum BenchError {
         folder: String,
     },
     /// The system starts no further thread.
-    #[error("{name}: no thread can be started for it")]
+    #[error("{name}: cannot start its thread")]
     NoThread {
         /// What it was to do.
         name: String,
@@ -151,7 +151,7 @@ pub enum BenchError {
         rank: u32,
     },
     /// A machine of the job does not see the data set.
-    #[error("{file}: is not there on host {host}, and is on the host of rank 0")]
+    #[error("{file}: missing on host {host}, but present on the host of rank 0")]
     NotOnHost {
         /// The file as the user knows it.
         file: String,
@@ -159,7 +159,7 @@ pub enum BenchError {
         host: String,
     },
     /// A message of another process makes no sense.
-    #[error("process {process} of the job speaks another version of Feedline")]
+    #[error("process {process} of the job runs a different version of Feedline")]
     OtherBuild {
         /// The process.
         process: u32,
@@ -212,8 +212,8 @@ impl Dialect {
     }
 }
 
-/// What the storage says is said as it is, whoever was told; but what can be done about direct I/O
-/// depends on whose it was.
+/// Storage errors pass through unchanged, except refused direct I/O: its remedy differs between
+/// checkpoints and data.
 impl From<CheckpointError> for BenchError {
     fn from(error: CheckpointError) -> Self {
         match error {

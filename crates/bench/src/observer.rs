@@ -68,7 +68,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name that stands in front of a line.
+    /// The name at the start of a log line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Info => "INFO",

@@ -120,7 +120,7 @@ struct Found {
 }
 
 impl Run {
-    /// A run of `plan` in this process alone, in real time, that is heard by nobody; everything else
+    /// A run of `plan` in this process alone, in real time, without an observer; everything else
     /// is set in its fields.
     pub fn new(
         workload: Workload,
@@ -330,7 +330,7 @@ impl PreparedRun {
                 let (kept, total) = (made.kept_files, made.kept_files + made.files);
                 let manifest = self.run.data.locate(MANIFEST_NAME);
                 journal.output(&format!(
-                    "{kept} of {total} files were there already; remove {manifest} to make all of them again"
+                    "{kept} of {total} files already existed; remove {manifest} to make all of them again"
                 ));
             }
             generated = Some(made);
@@ -546,7 +546,7 @@ impl Run {
 }
 
 impl Run {
-    /// Works on every rank of this process, and tidies up behind those that failed.
+    /// Works on every rank of this process, and cleans up after those that failed.
     fn on_ranks(
         &self,
         saves: Option<&SaveJob<'_>>,

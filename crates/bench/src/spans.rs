@@ -22,7 +22,7 @@ pub(crate) static COMPUTE: Site = Site::new("compute", "compute");
 pub(crate) static MEET: Site = Site::new("comm", "all_reduce");
 /// Memory and threads for checkpoints.
 pub(crate) static CHECKPOINT_INIT: Site = Site::new("checkpoint", "init");
-/// Training stands still for a save: for all of it, or until the state is copied.
+/// Training pauses for a save: for all of it, or until the state is copied.
 pub(crate) static CAPTURE: Site = Site::new("checkpoint", "capture");
 /// Giving a checkpoint that all ranks have written its name.
 pub(crate) static COMMIT: Site = Site::new("checkpoint", "commit");

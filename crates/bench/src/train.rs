@@ -297,7 +297,7 @@ impl<'a> Trainer<'a> {
             let news = self.ranks.max(own)?;
             meeting.end();
             if news == BROKEN_STEP {
-                break; // Some rank has no part in this step, so it is nobody's.
+                break; // Some rank has no batch for this step, so no rank makes it.
             }
             let stop = news == STOP;
             step.peers_ns = self.job.clock.now() - before;
@@ -427,7 +427,7 @@ impl<'a> Trainer<'a> {
         *ns += took_ns;
     }
 
-    /// Between two steps: completes a save that has gone on behind their back.
+    /// Between two steps: completes a save that has run in the background.
     fn poll(&mut self, epoch: u32, running: &mut Running) -> Result<(), BenchError> {
         let Some(saver) = &mut self.saver else { return Ok(()) };
         let begin = self.job.clock.now();

@@ -60,9 +60,9 @@ fn store_with(keys: &[&str]) -> Memory {
 
 #[track_caller]
 fn check_found(keys: &[&str], rule: NameRule, expected: &[&str], notice: Option<&str>) {
-    let wanted = rule.total;
+    let total = rule.total;
     let found = discover(&store_with(keys), &rule, "dataset.num_subfolders_train").unwrap();
-    let names: Vec<String> = (0..wanted)
+    let names: Vec<String> = (0..total)
         .map(|number| {
             let mut key = String::new();
             found.names(&rule).write_key(number, &mut key);

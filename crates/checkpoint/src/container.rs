@@ -46,7 +46,7 @@ pub trait Container: Send + Sync {
     /// The bytes of a file. Depends on nothing but `file`; its size is known before any tensor is.
     fn image(&self, file: &FileSpec) -> Image;
 
-    /// Where the tensors stand in a file, our own or one that the format's own library wrote. In the
+    /// Where the tensors are in a file, our own or one that the format's own library wrote. In the
     /// order of their places. Reads what describes them and nothing of the tensors themselves.
     fn index(&self, object: &mut dyn Object) -> Result<Vec<Found>, ContainerError>;
 }
@@ -92,7 +92,7 @@ impl Image {
     }
 
     /// Whether the image keeps its promises: parts follow one another up to the length, each tensor is
-    /// there once, and checksums stand behind their tensors, in order and apart. Says what is wrong.
+    /// there once, and checksums come after their tensors, in order and apart. Says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         let (mut at, mut seen) = (0, vec![false; self.places.len()]);
         for (number, part) in self.parts.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Image {
                     .map_err(|what| format!("part {number}: {what}"))?,
                 Body::Tensor { index, .. } => {
                     if std::mem::replace(&mut seen[*index], true) {
-                        return Err(format!("tensor {index} is there twice"));
+                        return Err(format!("tensor {index} appears twice"));
                     }
                     if self.places[*index] != part.at {
                         return Err(format!("tensor {index} is not at {}", self.places[*index]));
@@ -127,7 +127,7 @@ fn check_holes(len: usize, holes: &[Hole], seen: &[bool]) -> Result<(), String> 
             return Err(format!("hole at {} overlaps or leaves {len} bytes", hole.at));
         }
         if seen.get(hole.tensor) != Some(&true) {
-            return Err(format!("hole at {} stands before tensor {}", hole.at, hole.tensor));
+            return Err(format!("hole at {} comes before tensor {}", hole.at, hole.tensor));
         }
         free = hole.at + Hole::BYTES;
     }
@@ -139,7 +139,7 @@ fn check_holes(len: usize, holes: &[Hole], seen: &[bool]) -> Result<(), String> 
 pub struct Part {
     /// Where it begins.
     pub at: u64,
-    /// What stands there.
+    /// The bytes or the tensor at this place.
     pub body: Body,
 }
 
@@ -168,7 +168,7 @@ impl Part {
 /// What a part of a file consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// Bytes that are known, but for checksums of tensors that stand before them in the file.
+    /// Bytes that are known, except for checksums of tensors that come before them in the file.
     Bytes {
         /// The bytes, with anything in the places of the holes. Shared, because an archive a tensor
         /// (dcp) repeats the same ones for all tensors of a size.
@@ -199,7 +199,7 @@ impl Hole {
     pub const BYTES: usize = 4;
 }
 
-/// A tensor that stands in a file.
+/// A tensor that was found in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The keys that lead to it, outermost first. One key with dots in it where the format knows no

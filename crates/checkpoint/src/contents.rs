@@ -32,8 +32,8 @@ pub struct Slot<'a> {
 
 /// The bytes of every tensor of one checkpoint, on every machine the same.
 ///
-/// They belong to the whole tensor, not to the rank that holds a piece: whoever reads a piece, cut in
-/// whatever way, knows what must stand there. Another version has other bytes everywhere, so that a
+/// They belong to the whole tensor, not to the rank that holds a piece: a reader of any piece, however
+/// it is cut, knows what its bytes must be. Another version has other bytes everywhere, so that a
 /// mixture of two checkpoints is found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
@@ -89,7 +89,7 @@ impl Sink for Contents {
     }
 }
 
-/// Lets everything go: what is wanted is the reading alone.
+/// Discards everything: only reading is measured.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Discard;
 

@@ -106,7 +106,7 @@ pub enum CheckpointError {
         /// What is wrong with it.
         why: String,
     },
-    /// The checkpoint was made for other ranks, in a container whose files cannot be cut anew.
+    /// The checkpoint was made for other ranks, in a container whose files cannot be split differently.
     #[error(
         "{folder} was saved by {saved} ranks as {container} and cannot be loaded by {ranks} ranks"
     )]

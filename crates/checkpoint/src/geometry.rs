@@ -22,7 +22,7 @@ pub struct Geometry {
     copies: u32,
 }
 
-/// Where a rank stands in the world of a model.
+/// The position of a rank in the world of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Which of the ranks that share a layer.
@@ -35,7 +35,7 @@ pub struct Place {
     pub copy: u32,
 }
 
-/// Ranks that hold equally much: those of one stage, in the first copy of the model or behind it.
+/// Ranks that hold equally much: those of one stage, in the first copy of the model or in later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peers {
     pub(crate) first: u64,
@@ -95,7 +95,7 @@ impl Geometry {
         self.parallelism.model_ranks()
     }
 
-    /// Where a rank stands.
+    /// The position of a rank.
     pub fn place(&self, rank: u32) -> Place {
         let Parallelism { tensor, pipeline, .. } = self.parallelism;
         let (rank_of_model, copy) =

@@ -1,4 +1,4 @@
-//! Which files every rank writes, and which tensors stand in them.
+//! Which files every rank writes, and which tensors are in them.
 //!
 //! The formulas, the names and the order are DLIO's: see [`Layout::files`]. A layout is a pure
 //! function of a model and a number of ranks; it holds neither tensors nor lists of them, so that of a
@@ -111,7 +111,7 @@ impl Layout {
         }
     }
 
-    /// Where the ranks stand.
+    /// The positions of the ranks in the model.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -336,7 +336,7 @@ impl Layout {
         }
     }
 
-    /// What stands in a layer, as long as it is on one rank.
+    /// The tensors of a layer, if it is on one rank.
     fn pieces(&self, layer: u64) -> Vec<Piece> {
         let parallelism = self.geometry.parallelism();
         let tensor = u128::from(parallelism.tensor);

@@ -1,6 +1,6 @@
 //! Why a model has no layout.
 
-/// Why a model cannot be spread over so many ranks. Names the keys of the workload.
+/// Why a model cannot be spread over a number of ranks. Names the keys of the workload.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the message of a variant says what its fields hold")]

@@ -10,7 +10,7 @@ use crate::{
     CheckpointError, Container, Engine, FileSpec, Found, RankFile, Saved, SavedFile, Sink, Slot,
 };
 
-/// Bytes that nobody wants are read along with others if they are fewer than this: a read of its own
+/// Gaps between extents are read along if they are smaller than this: a separate read
 /// costs as much.
 const GAP_BYTES_MAX: u64 = 256 << 10;
 
@@ -18,7 +18,7 @@ const GAP_BYTES_MAX: u64 = 256 << 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadPlan {
     /// The tensors that are filled, as the rank's files would hold them.
-    pub wanted: Vec<FileSpec>,
+    pub specs: Vec<FileSpec>,
     /// The files that are read.
     pub files: Vec<LoadFile>,
 }
@@ -37,11 +37,11 @@ pub struct LoadFile {
 pub struct LoadExtent {
     /// Where it begins in the file.
     pub at: u64,
-    /// How many bytes.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// Which of the wanted files the tensor is in.
+    /// Index in [`LoadPlan::specs`] of the file that has the tensor.
     pub file: usize,
-    /// Which of its tensors.
+    /// Index of the tensor in that file.
     pub index: usize,
     /// Where in the tensor it belongs.
     pub offset: u64,
@@ -55,7 +55,7 @@ impl LoadPlan {
         folder: &str,
         files: &[Arc<RankFile>],
     ) -> Result<LoadPlan, CheckpointError> {
-        let mut plan = LoadPlan { wanted: Vec::new(), files: Vec::new() };
+        let mut plan = LoadPlan { specs: Vec::new(), files: Vec::new() };
         for (number, file) in files.iter().enumerate() {
             let key = format!("{folder}/{}", file.name);
             let mut object = store.open(&key)?;
@@ -65,12 +65,12 @@ impl LoadPlan {
             let extents = extents(&file.spec, number, &found)
                 .map_err(|wrong| wrong.into_error(store.locate(&key)))?;
             plan.files.push(LoadFile { key, extents });
-            plan.wanted.push(file.spec.clone());
+            plan.specs.push(file.spec.clone());
         }
         Ok(plan)
     }
 
-    /// Bytes that are wanted.
+    /// Bytes of all extents, without what reads of whole blocks add.
     pub fn bytes(&self) -> u64 {
         self.files.iter().flat_map(|file| &file.extents).map(|extent| extent.bytes).sum()
     }
@@ -90,7 +90,7 @@ impl Wrong {
     }
 }
 
-/// Where a file's tensors stand in it.
+/// Where the tensors of a file are in it.
 fn extents(spec: &FileSpec, file: usize, found: &[Found]) -> Result<Vec<LoadExtent>, Wrong> {
     // A format without dictionaries joins the keys.
     let by_name: std::collections::HashMap<String, &Found> =
@@ -119,7 +119,7 @@ struct Read {
     range: Range<u64>,
 }
 
-/// Cuts what is wanted of a file into reads of whole blocks, none longer than `chunk_bytes`.
+/// Cuts the needed extents of a file into reads of whole blocks, none longer than `chunk_bytes`.
 fn reads(file: usize, extents: &[LoadExtent], chunk_bytes: u64) -> Vec<Read> {
     let mut reads: Vec<Read> = Vec::new();
     for extent in extents.iter().filter(|extent| extent.bytes > 0) {
@@ -257,7 +257,7 @@ impl<'a> Loading<'a> {
             let start = extent.at.max(read.range.start);
             let end = (extent.at + extent.bytes).min(read.range.end);
             let bytes = (start - read.range.start) as usize..(end - read.range.start) as usize;
-            let tensor = &self.plan.wanted[extent.file].tensors[extent.index];
+            let tensor = &self.plan.specs[extent.file].tensors[extent.index];
             let place = Slot { file: extent.file, index: extent.index, tensor };
             let at = extent.offset + start - extent.at;
             if !sink.take(place, at, &buffer[bytes]) {
@@ -316,7 +316,7 @@ mod tests {
             ),
             // A gap too large to be read over.
             (&[extent(0, 10), extent(1_000_000, 10)], &[(0, 10), (999_424, 1_000_010)]),
-            // The second begins in the first read and goes on behind it.
+            // The second begins in the first read and continues after it.
             (
                 &[extent(0, 1_000_000), extent(1_000_000, 100_000)],
                 &[(0, 1_048_576), (1_048_576, 1_100_000)],

@@ -17,15 +17,15 @@ pub const DCP_METADATA_NAME: &str = ".metadata";
 const METADATA_BYTES_MAX: u64 = 256 << 20;
 
 impl LoadPlan {
-    /// Finds the tensors of `wanted` in the distributed checkpoint in `folder`.
+    /// Finds the tensors of `specs` in the distributed checkpoint in `folder`.
     ///
     /// What every one of the `saved_ranks` had for itself, a tensor of its own or a piece of one that
-    /// grows with the ranks, is dealt out anew if there are more or fewer ranks now.
+    /// grows with the ranks, is dealt out again if there are more or fewer ranks now.
     pub fn of_dcp(
         store: &dyn Store,
         folder: &str,
         saved_ranks: u32,
-        mut wanted: Vec<FileSpec>,
+        mut specs: Vec<FileSpec>,
     ) -> Result<LoadPlan, CheckpointError> {
         let key = format!("{folder}/{DCP_METADATA_NAME}");
         let broken = |source| CheckpointError::Container { file: store.locate(&key), source };
@@ -43,7 +43,7 @@ impl LoadPlan {
             index.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
         let mut archives = Archives { store, folder, open: None, starts: HashMap::new() };
         let mut files: BTreeMap<String, Vec<LoadExtent>> = BTreeMap::new();
-        for (file, spec) in wanted.iter_mut().enumerate() {
+        for (file, spec) in specs.iter_mut().enumerate() {
             for (place, tensor) in spec.tensors.iter_mut().enumerate() {
                 redeal(&mut tensor.share.name, saved_ranks);
                 let saved = by_name.get(tensor.share.name.as_str());
@@ -66,7 +66,7 @@ impl LoadPlan {
             extents.sort_by_key(|extent| extent.at);
             LoadFile { key, extents }
         });
-        Ok(LoadPlan { files: files.collect(), wanted })
+        Ok(LoadPlan { files: files.collect(), specs })
     }
 }
 
@@ -82,7 +82,7 @@ fn redeal(name: &mut String, saved_ranks: u32) {
 
 /// Makes sure that a tensor can be had, and moves it to where its bytes are.
 ///
-/// Parts of a tensor are rounded down, so that a whole of so many parts may lack a few elements of one
+/// Parts of a tensor are rounded down, so that the sum of all parts may lack a few elements of one
 /// of another number: the last rank goes without what was not saved.
 fn settle(tensor: &mut Tensor, saved: Option<&DcpTensor>, saved_ranks: u32) -> Result<(), Wrong> {
     let wrong = |found: String| Wrong {

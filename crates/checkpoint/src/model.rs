@@ -22,7 +22,7 @@ pub struct Model {
 /// The layers of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layers {
-    /// There are none.
+    /// The checkpoint has no tensors of layers.
     None,
     /// Layers 1 to `count`, all with the same tensors of bytes.
     Explicit {
@@ -49,7 +49,7 @@ impl Layers {
 /// The state of an optimizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Optimizer {
-    /// There is none.
+    /// No optimizer state is saved.
     None,
     /// Every writing rank has two tensors of each of these lengths in bytes, and one of their sum.
     Groups(Vec<u64>),
@@ -116,7 +116,7 @@ impl Transformer {
         hidden * (hidden + 2 * of_keys)
     }
 
-    /// Elements of the matrix behind the attention.
+    /// Elements of the matrix after the attention.
     pub(crate) fn dense(&self) -> u128 {
         u128::from(self.hidden) * u128::from(self.hidden)
     }

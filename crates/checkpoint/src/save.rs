@@ -1,4 +1,4 @@
-//! Saving: a rank's files, all streams at once, either while the caller waits or behind its back.
+//! Saving: a rank's files, all streams at once, either while the caller waits or in the background.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl Engine {
     }
 }
 
-/// Saves behind the caller's back: what is to be saved is copied into the pool while the caller
+/// Saves in the background: what is to be saved is copied into the pool while the caller
 /// waits, and written while it goes on.
 ///
 /// With a pool that is smaller than what is saved, copying waits for buffers to become free.
@@ -157,7 +157,7 @@ struct InFlight {
     left: Monitor<u64>,
 }
 
-/// A save that goes on behind the caller's back.
+/// A save that runs in the background.
 pub struct Ticket {
     save: Arc<InFlight>,
 }
@@ -207,7 +207,7 @@ impl<'a> Background<'a> {
         let chunks = writing.chunks();
         let left = Monitor::new(&self.engine.clock, chunks);
         if chunks == 0 {
-            // A rank that has nothing to save; nobody would ever take it off the queue.
+            // A rank that has nothing to save; no thread would ever take it off the queue.
             return Ok(Ticket { save: Arc::new(InFlight { number: 0, writing, left }) });
         }
         let save = self.queue.with(|queue| {
@@ -260,7 +260,7 @@ impl<'a> Background<'a> {
             }
             (queue.closed && queue.saves.is_empty()).then_some(None)
         });
-        // The others may go on with the chunk behind it.
+        // The others may go on with the next chunk.
         self.queue.update(|_| ());
         found
     }

@@ -1,9 +1,9 @@
 //! One rank's files of one checkpoint on their way to the storage, chunk by chunk.
 //!
 //! Chunks are numbered over all files. They are filled in any order, by any thread, and written in
-//! any order too, but for two things that need a turn: checksums that stand behind their tensor, which
+//! any order too, but for two things that need a turn: checksums that come after their tensor, which
 //! may have begun chunks earlier, and storage that takes bytes only in order. A file is published by
-//! whoever writes the last of its chunks.
+//! the thread that writes the last of its chunks.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,7 +117,7 @@ impl Writing {
         self.files.last().map_or(0, |file| file.first + file.chunks)
     }
 
-    /// The next chunk to be filled, and its number; nobody else gets it. To be asked for with a buffer
+    /// The next chunk to be filled, and its number; no other thread gets it. To be asked for with a buffer
     /// at hand, so that the chunk which everybody waits for never waits for one.
     pub(crate) fn next_chunk(&self) -> Option<(u64, Chunk)> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -205,7 +205,7 @@ impl Writing {
         }
         let upload = file.upload.write().unwrap_or_else(PoisonError::into_inner).take();
         let begin_ns = self.clock.now();
-        upload.expect("nobody else ends the last chunk").publish(self.durability)?;
+        upload.expect("only one thread ends the last chunk").publish(self.durability)?;
         let end_ns = self.clock.now();
         file.publish_ns.store(end_ns - begin_ns, Ordering::Relaxed);
         file.ended_ns.store(end_ns, Ordering::Relaxed);
@@ -257,7 +257,7 @@ impl Writing {
 }
 
 impl FileWriting {
-    /// Shows the parts that overlap a range of the file: which of their bytes, and where those stand
+    /// Shows the parts that overlap a range of the file: which of their bytes, and where those are
     /// in the range.
     fn parts(&self, range: &Range<u64>, visit: impl FnMut(&Body, Range<u64>, Range<usize>)) {
         self.file.image.visit(range, visit);
@@ -327,7 +327,7 @@ impl Image {
         self.parts.iter().rev().any(holes)
     }
 
-    /// Shows the parts that overlap a range of the file: which of their bytes, and where those stand
+    /// Shows the parts that overlap a range of the file: which of their bytes, and where those are
     /// in the range.
     fn visit(&self, range: &Range<u64>, mut visit: impl FnMut(&Body, Range<u64>, Range<usize>)) {
         for part in self.overlapping(range.clone()) {

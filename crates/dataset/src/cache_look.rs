@@ -68,7 +68,7 @@ impl CacheLook {
         if number >= files {
             return None;
         }
-        // Of the files that stand at i * files / count, the first that does not stand before it.
+        // Of the files at i * files / count, the first one at or after this file.
         let i = (number * count).div_ceil(files);
         (i < count && i * files / count == number).then_some(1 << i)
     }

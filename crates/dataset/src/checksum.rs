@@ -38,7 +38,7 @@ pub(crate) struct ChecksumSink<'a> {
     /// The piece that is being filled.
     piece: &'a mut [u8],
     filled: usize,
-    /// Over everything behind the head.
+    /// Hash of everything after the head.
     behind: Hasher,
     bytes: u64,
     stop: &'a AtomicBool,

@@ -14,27 +14,27 @@ use crate::names::FileNames;
 pub struct DataSet {
     /// The store that holds the files.
     pub store: Arc<dyn Store>,
-    /// Their names.
+    /// The key of every file, by its number.
     pub names: Arc<dyn FileNames>,
-    /// Their format.
+    /// The format of all files: a data set has only one.
     pub format: Arc<dyn Format>,
-    /// How readers go about it.
+    /// How readers open, read and keep files.
     pub reading: Reading,
     /// Ends reading between two samples.
     pub stop: Arc<AtomicBool>,
-    /// Where readers note what of the files was in the page cache, if anybody wants to know.
+    /// Where readers note what of the files was in the page cache, if that is measured.
     pub look: Option<Arc<CacheLook>>,
 }
 
-/// How readers go about it.
+/// How readers open, read and keep files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// What a reader does for a sample.
     pub model: ReadMethod,
-    /// Files that a reader keeps open between samples; the one not used for longest goes first. Of
+    /// Files that a reader keeps open between samples; the least recently used one is closed first. Of
     /// formats that are read whole, a kept file has been read and decoded and costs nothing more.
     pub kept_files: usize,
-    /// How long.
+    /// How long a kept file stays open.
     pub kept_for: KeptFor,
 }
 

@@ -95,7 +95,7 @@ impl Deep {
 /// Pieces that a thread reads before it looks what else there is.
 const PIECES_AT_A_TIME: u64 = 8;
 
-/// What is left of a batch. Threads take parts of it until nothing is left and nobody can add more.
+/// What is left of a batch. Threads take parts of it until it is empty and no thread can add to it.
 struct Work {
     left: VecDeque<ObjectRange>,
     /// Threads that are reading, and may yet find that their range is long.

@@ -1,7 +1,7 @@
 //! Which files a run reads.
 //!
 //! A generated data set is one naming rule and needs no list, however many files it has: a name
-//! stands once in its folder and says its number, so counting the names of the rule is enough. Files
+//! is unique in its folder and contains its number, so counting the names of the rule is enough. Files
 //! that follow no rule, or several, are listed and sorted as DLIO does.
 
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ pub enum Listing {
     /// Folders are listed and files counted.
     #[default]
     Look,
-    /// The files are where the naming rule says, and nobody looks: listing millions of them can
+    /// The files are assumed to be where the naming rule puts them: listing millions of them can
     /// take longer than the run.
     Trust,
 }
@@ -28,7 +28,7 @@ pub enum Listing {
 /// The files of one data set, ready to be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Discovered {
-    /// Their names; at least as many as were wanted.
+    /// Their names; at least as many as were expected.
     names: Names,
     /// Files that are there.
     pub found: u64,
@@ -66,7 +66,7 @@ pub fn discover(
     rule: &NameRule,
     key: &'static str,
 ) -> Result<Discovered, DatasetError> {
-    let wanted = rule.total;
+    let expected = rule.total;
     for folder in ["", rule.folder] {
         match store.kind(folder)? {
             Some(EntryKind::Folder) => {}
@@ -78,31 +78,31 @@ pub fn discover(
     }
     let survey = Survey::take(store, rule)?;
     let found = survey.files;
-    if found < wanted {
+    if found < expected {
         let folder = store.locate(rule.folder);
         if found == 0 && rule.subfolders <= 1 && survey.folders > 0 {
             let (found, format, configured) = (survey.folders, rule.extension, rule.subfolders);
             return Err(DatasetError::Subfolders { folder, found, format, key, configured });
         }
-        return Err(DatasetError::TooFewFiles { folder, found, wanted, format: rule.extension });
+        return Err(DatasetError::TooFewFiles { folder, found, expected, format: rule.extension });
     }
-    let surplus = found - wanted;
-    if survey.complete == wanted {
+    let surplus = found - expected;
+    if survey.complete == expected {
         let notice = (surplus > 0).then(|| {
             let folder = store.locate(rule.folder);
             format!("{folder}: {surplus} further {} files are not read", rule.extension)
         });
-        return Ok(Discovered { names: Names::Rule { total: wanted }, found, notice });
+        return Ok(Discovered { names: Names::Rule { total: expected }, found, notice });
     }
-    if let Some(total) = survey.larger_set(wanted) {
+    if let Some(total) = survey.larger_set(expected) {
         let notice = Some(format!(
-            "{}: reads the first {wanted} of a set of {total} files",
+            "{}: reads the first {expected} of a set of {total} files",
             store.locate(rule.folder)
         ));
         return Ok(Discovered { names: Names::Rule { total }, found, notice });
     }
     let notice = Some(format!(
-        "{}: file names do not follow {}_<i>_of_<n>.{}; the first {wanted} of {found} in sorted \
+        "{}: file names do not follow {}_<i>_of_<n>.{}; the first {expected} of {found} in sorted \
          order are read",
         store.locate(rule.folder),
         rule.prefix,
@@ -148,19 +148,19 @@ impl Survey {
         Ok(survey)
     }
 
-    fn note_other(&mut self, number: u64, total: u64, wanted: u64) {
+    fn note_other(&mut self, number: u64, total: u64, expected: u64) {
         let (of, first) = self.other.get_or_insert((total, 0));
         if *of != total {
             self.mixed = true;
-        } else if number < wanted {
+        } else if number < expected {
             *first += 1;
         }
     }
 
-    /// The total of a larger set whose first `wanted` files are all there, if it is the only one.
-    fn larger_set(&self, wanted: u64) -> Option<u64> {
+    /// The total of a larger set whose first `expected` files are all there, if it is the only one.
+    fn larger_set(&self, expected: u64) -> Option<u64> {
         let (total, first) = self.other?;
-        let usable = !self.mixed && self.complete == 0 && first == wanted;
+        let usable = !self.mixed && self.complete == 0 && first == expected;
         usable.then_some(total)
     }
 }

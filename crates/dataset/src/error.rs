@@ -23,15 +23,15 @@ pub enum DatasetError {
         folder: String,
     },
     /// The data set has fewer files than are to be read.
-    #[error("{folder}: {found} {format} files found, expected {wanted}")]
+    #[error("{folder}: {found} {format} files found, expected {expected}")]
     TooFewFiles {
         /// The folder as the user knows it.
         folder: String,
         /// Files that are there.
         found: u64,
         /// Files that are to be read.
-        wanted: u64,
-        /// Their format.
+        expected: u64,
+        /// Name of the format that was looked for.
         format: &'static str,
     },
     /// The data set has sub-folders that the workload does not mention.
@@ -82,7 +82,7 @@ pub enum DatasetError {
         folder: String,
     },
     /// The data set was not made to its end.
-    #[error("{folder}: the data set of workload {workload} is not complete")]
+    #[error("{folder}: the data set of workload {workload} is incomplete")]
     ManifestIncomplete {
         /// The folder as the user knows it.
         folder: String,
@@ -102,13 +102,13 @@ pub enum DatasetError {
         what: String,
     },
     /// Something else has the name of the manifest.
-    #[error("{file}: is not a manifest of Feedline: no `feedline_manifest` in it")]
+    #[error("{file}: is not a Feedline manifest: it has no `feedline_manifest`")]
     ManifestForeign {
         /// The file as the user knows it.
         file: String,
     },
     /// The manifest is one of another version of Feedline.
-    #[error("{file}: is a manifest of version {found}, expected {known}")]
+    #[error("{file}: manifest version {found}, expected {known}")]
     ManifestVersion {
         /// The manifest as the user knows it.
         file: String,
@@ -166,7 +166,7 @@ pub enum DatasetError {
         source: std::io::Error,
     },
     /// The system starts no further thread.
-    #[error("{name}: no thread can be started for it")]
+    #[error("{name}: cannot start its thread")]
     NoThread {
         /// What it was to do.
         name: String,
@@ -174,7 +174,7 @@ pub enum DatasetError {
         source: std::io::Error,
     },
     /// A message of another process of the job cannot be understood.
-    #[error("process {process} of the job speaks another version of Feedline")]
+    #[error("process {process} of the job runs a different version of Feedline")]
     OtherBuild {
         /// The process.
         process: u32,

@@ -39,19 +39,19 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// A finished (or stopped) generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
-    /// Data files written.
+    /// Data files written by this run, without those that were kept.
     pub files: u64,
     /// Bytes written, those of files that go with the data files included.
     pub bytes: u64,
-    /// Time that took.
+    /// Wall-clock time of the generation, in nanoseconds.
     pub wall_ns: u64,
-    /// Data files that were there already.
+    /// Data files that already existed.
     pub kept_files: u64,
-    /// Bytes of those.
+    /// Bytes of the kept data files.
     pub kept_bytes: u64,
     /// Requests that writing them sent over a network.
     pub requests: u64,
-    /// Those that repeated one which had gone wrong.
+    /// Requests that repeated a failed one.
     pub retries: u64,
 }
 
@@ -59,7 +59,7 @@ pub struct Generated {
 pub struct Generator<'a> {
     /// The processes that make it together.
     pub team: &'a Team,
-    /// Whose time counts.
+    /// The clock that times the generation; simulated in tests.
     pub clock: &'a Clock,
     /// Where it goes; the root is the data folder.
     pub store: &'a dyn Store,
@@ -87,7 +87,7 @@ struct Work<'a> {
     cut: AtomicBool,
 }
 
-/// One file more.
+/// What was done for one file of the data set.
 #[derive(Clone, Copy)]
 enum Made {
     /// Written with what goes with it.
@@ -105,7 +105,7 @@ impl Generator<'_> {
             return Ok(Generated::default());
         }
         self.make_folders()?;
-        // Files that stay are nobody's work, and process 0 counts them.
+        // Files that are kept belong to no process, so process 0 counts them.
         let kept = if self.team.leads() { earlier.kept() } else { Totals::default() };
         let done = GenerationProgress {
             files: kept.files,
@@ -170,7 +170,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Whether anything stands under the name of a data file.
+    /// Whether any name of a data file is taken.
     fn any_there(&self) -> Result<bool, StoreError> {
         let mut found = false;
         self.each_folder(&mut |folder| {
@@ -360,7 +360,7 @@ impl Generator<'_> {
         Ok(Made::Written { bytes: bytes + sum.bytes })
     }
 
-    /// Size and checksum of a file of an unfinished generation, if it is there. What stands under
+    /// Size and checksum of a file of an unfinished generation, if it exists. A file under
     /// its name was published whole, so its size tells whether it is the one; only if files of
     /// another set may be left must it be read.
     fn still_good(

@@ -2,7 +2,7 @@
 //!
 //! Written and read entry by entry, since a set of millions of files is normal: one line of the file
 //! is one entry. It appears only when it is complete. While a set is being made, a short manifest
-//! without files stands in its place and says so.
+//! without files is in its place and says so.
 
 use feedline_store::{AlignedBuf, Durability, Store, StoreError, Writer};
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(crate) struct Entry {
     pub(crate) sum: FileSum,
 }
 
-/// What stands before the files.
+/// Everything in a manifest before the list of files.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
     /// Whether all files have been made.

@@ -101,7 +101,7 @@ enum End {
     Broken(Head),
     /// The visitor failed.
     Error(DatasetError),
-    /// This is no manifest.
+    /// The file is not a manifest.
     Foreign,
     /// It is one of a version that is not known.
     Version(u64),
@@ -175,7 +175,7 @@ impl<'de> Visitor<'de> for Document<'_, '_, '_> {
                     if version.is_none() {
                         return Err(state.end(End::Foreign));
                     }
-                    // Files mean nothing before these are known, so they stand in front.
+                    // Files cannot be interpreted before these are known, so they come first.
                     let complete = complete.ok_or_else(|| M::Error::missing_field("complete"))?;
                     let recipe = recipe.clone().ok_or_else(|| M::Error::missing_field("recipe"))?;
                     let head = Head { complete, replaces, workload: workload.clone(), recipe };
@@ -348,17 +348,14 @@ mod tests {
     fn what_is_not_a_manifest_is_named_with_its_place() {
         check_refused("", ":1:0: EOF while parsing a value");
         check_refused("[]", ":1:1: invalid type: sequence, expected a manifest");
-        check_refused(
-            "{\"a\": 1}",
-            ": is not a manifest of Feedline: no `feedline_manifest` in it",
-        );
+        check_refused("{\"a\": 1}", ": is not a Feedline manifest: it has no `feedline_manifest`");
         check_refused(
             "{\"files\": []}",
-            ": is not a manifest of Feedline: no `feedline_manifest` in it",
+            ": is not a Feedline manifest: it has no `feedline_manifest`",
         );
         check_refused(
             "{\"feedline_manifest\": 2, \"complete\": []}",
-            ": is a manifest of version 2, expected 1",
+            ": manifest version 2, expected 1",
         );
         let begin = "{\"feedline_manifest\": 1, \"complete\": true, \"recipe\": {},\n";
         check_refused(

@@ -52,13 +52,13 @@ impl Queue {
 }
 
 impl ManifestScan<'_> {
-    /// Calls `work` for every entry, unless `wanted` says of the head that there is no use in it.
+    /// Calls `work` for every entry, unless `is_useful` rejects the head.
     /// Each thread brings a tool of its own, made by `tool`. The first error ends it; so does a
-    /// stop request, which is no error.
+    /// stop request, which is not an error.
     pub(crate) fn run<T>(
         &self,
         reader: ManifestReader,
-        wanted: impl Fn(&Head) -> bool,
+        is_useful: impl Fn(&Head) -> bool,
         tool: impl Fn() -> T + Sync,
         work: impl Fn(&mut T, Entry) -> Result<(), DatasetError> + Sync,
     ) -> Result<Head, DatasetError> {
@@ -75,7 +75,7 @@ impl ManifestScan<'_> {
                     break;
                 }
             }
-            let read = self.feed(reader, wanted, queue);
+            let read = self.feed(reader, is_useful, queue);
             queue.update(|queue| queue.closed = true);
             read
         });
@@ -88,7 +88,7 @@ impl ManifestScan<'_> {
     fn feed(
         &self,
         reader: ManifestReader,
-        wanted: impl Fn(&Head) -> bool,
+        is_useful: impl Fn(&Head) -> bool,
         queue: &Monitor<Queue>,
     ) -> Result<Head, DatasetError> {
         let hand_over = |batch: Vec<Entry>| {
@@ -98,7 +98,7 @@ impl ManifestScan<'_> {
         let (mut batch, mut batch_bytes, mut checked) = (Vec::new(), 0, false);
         let read = reader.read(&mut |head, entry| {
             let failed = queue.with(|queue| queue.failure.is_some());
-            let useless = !checked && !wanted(head);
+            let useless = !checked && !is_useful(head);
             checked = true;
             if failed || useless || self.stop.load(Ordering::Relaxed) {
                 return Ok(ControlFlow::Break(()));

@@ -14,7 +14,7 @@ pub trait FileNames: Send + Sync {
 /// files in turn. A data set of any size is this one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameRule {
-    /// `train` or `valid`.
+    /// The folder of the files, `train` or `valid`, relative to the data folder.
     pub folder: &'static str,
     /// Name prefix, `img` unless the workload says otherwise.
     pub prefix: String,
@@ -22,7 +22,7 @@ pub struct NameRule {
     pub total: u64,
     /// Sub-folders; 0 and 1 both mean none (Q33).
     pub subfolders: u64,
-    /// The format's name.
+    /// The file name extension, without its dot.
     pub extension: &'static str,
 }
 
@@ -48,7 +48,7 @@ impl NameRule {
         (canonical && value < of).then_some((value, of))
     }
 
-    /// The number of the file of this set that stands under `key`, folder and all.
+    /// The number of the file of this set whose full key, with its folder, is `key`.
     pub(crate) fn number_of_key(&self, key: &str) -> Option<u64> {
         let (number, total) = self.number_of(key.rsplit('/').next()?)?;
         let mut own = String::new();

@@ -1,4 +1,4 @@
-//! Which sample stands at which place of an epoch.
+//! Which sample is at which position of an epoch.
 //!
 //! Places are numbered through the whole job; [`Dealing`](crate::Dealing) says which rank reads which.
 //! An order maps a place to a sample in constant memory, the same on every rank.

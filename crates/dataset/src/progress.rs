@@ -1,11 +1,11 @@
-//! How far the making or the check of a data set is.
+//! Progress of generating or verifying a data set.
 
 use serde::{Deserialize, Serialize};
 
-/// How far the generation of a data set is.
+/// Progress of a generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GenerationProgress {
-    /// Files finished.
+    /// Data files finished, including kept ones.
     pub files: u64,
     /// Files in all.
     pub files_total: u64,
@@ -15,11 +15,11 @@ pub struct GenerationProgress {
     pub bytes_total: u64,
     /// Files among the finished ones that existed before.
     pub kept_files: u64,
-    /// Bytes of those.
+    /// Bytes of the kept files.
     pub kept_bytes: u64,
     /// Requests sent over a network.
     pub requests: u64,
-    /// Those that repeated a failed one.
+    /// Requests that repeated a failed one.
     pub retries: u64,
 }
 
@@ -38,10 +38,10 @@ impl GenerationProgress {
     }
 }
 
-/// How far the check of a data set is.
+/// Progress of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VerificationProgress {
-    /// Files checked.
+    /// Files checked so far.
     pub files: u64,
     /// Files in all.
     pub files_total: u64,

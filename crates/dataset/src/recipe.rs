@@ -11,7 +11,7 @@ use crate::spec::DatasetSpec;
 /// files of both kinds are not mixed.
 const CONTENT_VERSION: u32 = 2;
 
-/// What a data set is made from. As it stands in the manifest.
+/// What a data set is made from, as written in the manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Recipe {
@@ -46,7 +46,7 @@ struct Layout {
 impl DatasetSpec {
     /// The recipe as it is written into the manifest.
     pub(crate) fn recipe(&self) -> Recipe {
-        // One sub-folder is none (Q33), so the two must not look different.
+        // One sub-folder is the same as none (Q33), so the two must not look different.
         let subfolders = |rule: &NameRule| if rule.subfolders > 1 { rule.subfolders } else { 0 };
         let recipe = Recipe {
             content_version: CONTENT_VERSION,

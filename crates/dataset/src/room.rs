@@ -11,7 +11,7 @@ use crate::generate::Generator;
 use crate::sizes::SampleSizes;
 
 impl Generator<'_> {
-    /// An error if a file stands where the data folder should be.
+    /// An error if there is a file where the data folder should be.
     pub fn check_folder(&self) -> Result<(), DatasetError> {
         match self.store.kind("")? {
             Some(EntryKind::File) => {

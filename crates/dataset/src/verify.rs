@@ -48,7 +48,7 @@ pub struct Verified {
     pub checked_files: u64,
     /// Files that are not what they should be.
     pub bad_files: u64,
-    /// What stands beside the files of the manifest.
+    /// Files in the folder that the manifest does not list.
     pub strangers: Strangers,
 }
 
@@ -66,36 +66,36 @@ pub struct Strangers {
 pub struct BadFile {
     /// Its key in the data folder.
     pub name: String,
-    /// What is wrong.
+    /// How it differs from the manifest.
     pub fault: Fault,
 }
 
 /// What can be wrong with a file.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// It is not there.
+    /// The manifest lists the file, but it does not exist.
     #[error("missing")]
     Missing,
-    /// It is longer or shorter.
+    /// The file is longer or shorter than the manifest says.
     #[error("{found} bytes, expected {expected}")]
     Size {
-        /// Bytes it has.
+        /// Its size in bytes now.
         found: u64,
-        /// Bytes it should have.
+        /// Its size in bytes in the manifest.
         expected: u64,
     },
-    /// Its content is another.
+    /// The size matches, but the content does not.
     #[error("crc32 {found:08x}, expected {expected:08x}")]
     Checksum {
         /// Checksum of what is there.
         found: u32,
-        /// The one in the manifest.
+        /// Checksum in the manifest.
         expected: u32,
     },
-    /// The system does not give it.
+    /// The file exists, but reading it fails.
     #[error("cannot be read: {reason}")]
     Unreadable {
-        /// The system's words.
+        /// The error of the operating system or the object store.
         reason: String,
     },
 }
@@ -210,7 +210,7 @@ impl Verification<'_> {
         Ok(strangers)
     }
 
-    /// The files of a folder and of the folders in it; hidden ones are nobody's data.
+    /// The files of a folder and of the folders in it; hidden ones are not data.
     fn each_file(&self, folder: &str, visit: &mut dyn FnMut(String)) -> Result<(), DatasetError> {
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {

@@ -56,7 +56,7 @@ fn takes_direct(path: &str) -> Result<bool, BenchError> {
 /// A place that no workload says anything about: a path or a URL, with the options of the environment.
 ///
 /// # Errors
-/// It is no place, or cannot be connected to.
+/// If it is not a valid location, or cannot be connected to.
 pub fn connect(text: &str, stop: &Arc<AtomicBool>) -> Result<Arc<dyn Store>, EngineError> {
     let remote = RemoteOptions { stop: Arc::clone(stop), ..RemoteOptions::default() };
     open(&Location::parse(text), &ConnectOptions { remote, ..ConnectOptions::default() })

@@ -14,7 +14,7 @@ use crate::options::RunOptions;
 use crate::selection::{WorkloadSelection, leave_out_training, parse_overrides};
 use crate::{place, quick};
 
-/// Shorter texts are no secrets, and may stand for something else as well.
+/// Shorter texts are not secrets, and may occur for other reasons.
 const SECRET_MIN: usize = 4;
 
 /// Below the data folder: what a quick run makes for itself.

@@ -66,13 +66,13 @@ pub(crate) fn overrides(workload: &Workload, ranks: u32) -> Vec<String> {
         list.extend(scaled_time(&workload.train.computation_time, scale));
     }
     if dataset.num_files_eval > 0 {
-        let wanted = (reader.batch_size_eval * ranks * STEPS).div_ceil(per_file);
-        list.push(format!("dataset.num_files_eval={}", dataset.num_files_eval.min(wanted)));
+        let needed = (reader.batch_size_eval * ranks * STEPS).div_ceil(per_file);
+        list.push(format!("dataset.num_files_eval={}", dataset.num_files_eval.min(needed)));
     }
     list
 }
 
-/// The first ranks of a world in which the model has so many copies that each holds a small part of
+/// The first ranks of a world with enough copies of the model that each rank holds a small part of
 /// the optimizer. What every rank of the model holds of its layers stays as it is.
 fn checkpoint_overrides(workload: &Workload, ranks: u32) -> Vec<String> {
     let mut list = vec!["checkpoint.time_between_checkpoints=0".to_owned()];

@@ -26,7 +26,7 @@ impl WorkloadSource {
     /// Finds a workload by name among the shipped ones, then in `config_dir/workload/`, or by path.
     ///
     /// # Errors
-    /// There is none, or its file cannot be read.
+    /// If there is no such workload, or its file cannot be read.
     pub fn find(name: &str, config_dir: Option<&Path>) -> Result<Self, EngineError> {
         if let Some(preset) = presets::find(name) {
             let origin = BUILT_IN.to_owned();
@@ -135,7 +135,7 @@ impl TryFrom<SelectionText> for WorkloadSelection {
 /// Overrides as users write them: `reader.batch_size=4`, with or without `workload.` before it.
 ///
 /// # Errors
-/// A word is no override.
+/// If a word is not an override.
 pub fn parse_overrides(words: &[impl AsRef<str>]) -> Result<Vec<Override>, WorkloadError> {
     words.iter().map(|word| Override::parse_friendly(word.as_ref())).collect()
 }

@@ -49,7 +49,7 @@ impl Wait {
         Self { storage_ns, decode_ns, framework_ns, worker_ns, behind_ns: 0 }
     }
 
-    /// The whole wait.
+    /// The whole wait in nanoseconds: the sum of all parts but `behind_ns`.
     pub fn total_ns(&self) -> u64 {
         self.storage_ns + self.decode_ns + self.framework_ns + self.worker_ns
     }

@@ -62,7 +62,7 @@ impl Curve {
 /// What the framework costs, in CPU time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FrameworkCost {
-    /// Of the real reader for one sample of so many bytes, beyond the reader that replaces it.
+    /// Of the real reader per sample, by its bytes, beyond the reader that replaces it.
     pub sample: Curve,
     /// Of the way from the worker to the consumer.
     pub hand_over: HandOver,
@@ -72,7 +72,7 @@ pub struct FrameworkCost {
     pub tensor_bytes: Option<u64>,
 }
 
-/// What handing over a batch of so many bytes of tensors costs.
+/// What handing over a batch costs, by the bytes of its tensors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HandOver {
     /// Putting the batch together where there are no workers.
@@ -97,12 +97,12 @@ pub struct WorkerStart {
     pub consumer_ns: u64,
     /// In each worker, before its first batch.
     pub worker_ns: u64,
-    /// How often.
+    /// Whether workers are started for every epoch or once.
     pub often: Often,
 }
 
 impl WorkerStart {
-    /// True if workers are there at once.
+    /// True if starting workers takes no time.
     pub fn is_nothing(&self) -> bool {
         self.consumer_ns == 0 && self.worker_ns == 0
     }

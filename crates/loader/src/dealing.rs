@@ -1,7 +1,7 @@
 //! Which places of an epoch each rank reads, and how they make batches.
 //!
 //! Pure arithmetic in constant memory: a place is a number below that of all samples, an
-//! [`EpochOrder`](feedline_dataset::EpochOrder) says which sample stands there.
+//! [`EpochOrder`](feedline_dataset::EpochOrder) says which sample is there.
 
 use feedline_dataset::{SampleId, SampleSpace};
 
@@ -118,7 +118,7 @@ impl Dealing {
         }
     }
 
-    /// What all ranks read in an epoch of so many steps.
+    /// What all ranks read in an epoch of `steps` steps.
     pub fn tally(&self, steps: u64) -> EpochTally {
         let all = self.space.len();
         let read = (0..self.ranks).map(|rank| self.read(rank, steps)).sum();
@@ -184,7 +184,7 @@ impl Dealing {
         }
     }
 
-    /// Batches that can be made of so many samples.
+    /// Batches that `samples` samples fill, with or without a short last one.
     fn cut(&self, samples: u64) -> u64 {
         match self.last_batch {
             LastBatch::Keep => samples.div_ceil(self.batch),

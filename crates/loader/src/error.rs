@@ -28,9 +28,9 @@ pub enum LoadError {
     /// The system starts no further thread.
     #[error("reader {reader} cannot be started")]
     NoThread {
-        /// The reader's number.
+        /// The number of the reader within its loader.
         reader: usize,
-        /// The system's words.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Reading was asked to stop.

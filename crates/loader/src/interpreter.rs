@@ -10,14 +10,14 @@ use feedline_store::BatchTimer;
 use crate::cost::{FrameworkCost, Gauge, Held, Often};
 use crate::spans::{HAND_OVER, INTERPRETER, START, Turn};
 
-/// Where a reader stands.
+/// The part that a reader plays in its loader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// In the consumer's own thread: a batch is put together and not handed over.
     Consumer,
     /// A worker that hands over whole batches.
     BatchWorker,
-    /// A reader of samples in a row, so many of which make a batch.
+    /// A reader of consecutive samples, `batch` of which form a batch.
     SampleReader { batch: u64 },
 }
 
@@ -74,7 +74,7 @@ impl Interpreter {
         }
     }
 
-    /// A sample of so many bytes was read.
+    /// Burns the cost of a sample of `bytes` bytes that was just read.
     pub(crate) fn sample(&self, turn: Turn, bytes: u64) {
         let Some(cost) = &self.cost else { return };
         self.burn(&INTERPRETER, turn, cost.sample.at(bytes), || ());
@@ -166,7 +166,7 @@ impl Receiver {
         self.burn(&START, (epoch, 0), workers * each_ns, || ())
     }
 
-    /// Receives batch number `batch` of so many samples and their bytes, and drops the one before;
+    /// Receives batch number `batch` with its samples and bytes, and drops the previous one;
     /// the time that it took.
     pub(crate) fn receive(
         &mut self,

@@ -65,10 +65,10 @@ pub(crate) struct Pipeline {
     error: Option<LoadError>,
 }
 
-/// One reader's side.
+/// The state of one reader.
 #[derive(Default)]
 struct Reader {
-    /// Sizes of samples.
+    /// Sizes in bytes of samples that were read and not yet taken.
     ready: VecDeque<u64>,
     finished: bool,
     /// What all its samples have cost it.
@@ -107,7 +107,7 @@ impl Pipeline {
     }
 
     /// Samples that a reader may hold ready: a batch's worth of all readers, a few at least so that
-    /// it reads on while its last one is taken, and not so many that it runs far ahead.
+    /// it reads on while its last one is taken, and not enough to run far ahead.
     fn held_max(&self) -> usize {
         (self.limits.batch / self.limits.readers as u64).clamp(2, 64) as usize
     }
@@ -131,7 +131,7 @@ impl Pipeline {
         self.is_open = true;
     }
 
-    /// Whether they have.
+    /// Whether readers have been started.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open
     }
@@ -261,8 +261,8 @@ impl Pipeline {
     fn may_assemble(&self) -> bool {
         let ready = self.queue.iter().filter(|batch| batch.ready_ns.is_some()).count() as u64;
         let unready = self.queue.len() as u64 - ready;
-        let wanted = self.limits.prefetch.max(u64::from(self.asked));
-        let room = ready < wanted && unready < self.limits.parsers.max(1);
+        let target = self.limits.prefetch.max(u64::from(self.asked));
+        let room = ready < target && unready < self.limits.parsers.max(1);
         self.assembled < self.limits.batches && room
     }
 
@@ -278,7 +278,7 @@ impl Pipeline {
         }
     }
 
-    /// The next sample behind the shuffle buffer, whoever takes it.
+    /// The next sample out of the shuffle buffer, for whichever rank.
     fn next_of_all(&mut self) -> Option<u64> {
         loop {
             if self.readers.iter().all(|reader| reader.finished && reader.ready.is_empty()) {

@@ -21,7 +21,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Nothing but objects.
+    /// Objects only: none of the capabilities above.
     pub const NONE: Capabilities = Capabilities {
         page_cache: false,
         direct: false,

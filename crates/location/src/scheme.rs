@@ -35,11 +35,11 @@ pub const FILE: Scheme = Scheme {
 pub const S3: Scheme =
     Scheme { names: &["s3", "s3a"], title: "S3 buckets", capabilities: OVER_HTTP };
 
-/// Google's object store.
+/// Google Cloud Storage.
 pub const GOOGLE: Scheme =
     Scheme { names: &["gs"], title: "Google Cloud Storage buckets", capabilities: OVER_HTTP };
 
-/// Azure's object store.
+/// Azure Blob Storage and Data Lake Storage.
 pub const AZURE: Scheme = Scheme {
     names: &["az", "abfs", "abfss", "azure", "adl"],
     title: "Azure Blob Storage containers",
@@ -69,7 +69,7 @@ impl Scheme {
         SCHEMES.into_iter().find(|scheme| scheme.names.contains(&name))
     }
 
-    /// The preferred spelling.
+    /// The preferred name, as used in output.
     pub fn name(&self) -> &'static str {
         self.names[0]
     }

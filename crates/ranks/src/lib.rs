@@ -45,7 +45,7 @@ pub use team::Team;
 pub struct Aborted {
     /// The rank that gave up first, or the first one of the process that did.
     pub rank: u32,
-    /// What it said.
+    /// The reason that this rank gave.
     pub reason: String,
 }
 

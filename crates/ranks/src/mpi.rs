@@ -156,7 +156,7 @@ impl Mpi {
         WireGuard(self.wire.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Starts an operation.
+    /// Starts a nonblocking operation; the request must be completed by the caller.
     fn start(&self, begin: impl FnOnce(&Wire, &mut MPI_Request) -> c_int) -> MPI_Request {
         // SAFETY: a constant of the library.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };

@@ -1,4 +1,4 @@
-//! What programs say about themselves, and how it stands in a record.
+//! What programs say about themselves, and how a record encodes it.
 //!
 //! | field    | span                     | counter       | call                      |
 //! |----------|--------------------------|---------------|---------------------------|
@@ -49,7 +49,7 @@ pub struct CallFacts {
     pub size: Option<u64>,
     /// Bytes done in calls that move bytes, else 0; -1 if it failed.
     pub result: i64,
-    /// The error, 0 if there was none or nobody knows it.
+    /// The errno, or 0 if the call succeeded or its error is unknown.
     pub errno: u16,
 }
 

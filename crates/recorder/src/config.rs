@@ -17,7 +17,7 @@ impl<const N: usize> Text<N> {
         made.push(text).then_some(made)
     }
 
-    /// Adds bytes; false, and nothing added, if they do not fit with a NUL behind them.
+    /// Adds bytes; false, and nothing added, if they do not fit with a NUL after them.
     pub fn push(&mut self, text: &[u8]) -> bool {
         let end = self.length.saturating_add(text.len());
         match self.bytes.get_mut(self.length..end) {
@@ -63,7 +63,7 @@ impl<const N: usize> Text<N> {
         self.length == 0
     }
 
-    /// The text with a NUL behind it.
+    /// The text with a NUL after it.
     pub(crate) fn c_str(&self) -> Option<&core::ffi::CStr> {
         core::ffi::CStr::from_bytes_until_nul(self.bytes.get(..=self.length)?).ok()
     }
@@ -78,11 +78,11 @@ pub struct Config {
     pub overflow: Text<1024>,
     /// How much of `folder` a process may take.
     pub folder_bytes: u64,
-    /// Whether somebody drains segments while they are written, so that they can be used again.
+    /// Whether a drainer reads segments while they are written, so that they can be reused.
     pub is_drained: bool,
     /// Whether ticks are those of the processor's counter.
     pub counter: bool,
-    /// Of so many calls that move bytes or look at files, one is recorded.
+    /// One in this many calls that move bytes or look at files is recorded.
     pub one_of: u32,
     /// Calls of one kind on one file by one thread become one summary for so long; 0 for none.
     pub summary_ns: u64,

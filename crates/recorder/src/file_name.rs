@@ -12,7 +12,7 @@ struct Room {
     path: UnsafeCell<PathOfFile>,
 }
 
-// SAFETY: the path belongs to whoever set `is_taken`.
+// SAFETY: the path belongs to the thread that set `is_taken`.
 unsafe impl Sync for Room {}
 
 static ROOMS: [Room; 8] =
@@ -31,7 +31,7 @@ pub(crate) fn with_path<T>(work: impl FnOnce(&mut PathOfFile) -> T) -> T {
     let Some(room) = ROOMS.iter().find(|room| !room.is_taken.swap(true, Ordering::Acquire)) else {
         return on_the_stack(work);
     };
-    // SAFETY: taken just now, so nobody else has it.
+    // SAFETY: taken just now, so no other thread has it.
     let result = work(unsafe { &mut *room.path.get() });
     room.is_taken.store(false, Ordering::Release);
     result

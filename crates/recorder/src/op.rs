@@ -407,11 +407,11 @@ ops! {
     AppCall = "app_call" App Request "count" "offset" "site",
 }
 
-/// The number under which texts (paths, names of spans) stand between records.
+/// The op number of texts (paths, names of spans) between records.
 pub(crate) const TEXT: u16 = u16::MAX;
 /// The number of the filler at the end of a segment into which a text did not fit.
 pub(crate) const PADDING: u16 = u16::MAX - 1;
-/// The number of a record that stands for many calls, see [`Summary`](crate::Summary).
+/// The op number of a record that summarizes many calls, see [`Summary`](crate::Summary).
 pub(crate) const SUMMARY: u16 = u16::MAX - 2;
 
 impl Op {
@@ -447,7 +447,7 @@ pub const fn fingerprint() -> u64 {
     hash
 }
 
-/// What stands in the preload library, so that its launcher can tell whether both are of one build.
+/// A mark in the preload library by which its launcher sees whether both are of one build.
 pub const fn build_mark() -> [u8; MARK_BYTES] {
     let mut mark = [0; MARK_BYTES];
     let mut at = 0;

@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 pub(crate) fn keep_errno<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: always a valid pointer to this thread's own variable.
     let place = unsafe { libc::__errno_location() };
-    // SAFETY: as above; nobody else writes it.
+    // SAFETY: as above; no other thread writes it.
     let before = unsafe { *place };
     let result = work();
     // SAFETY: as above.
@@ -47,7 +47,7 @@ pub(crate) fn wall_ns() -> u64 {
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writing. The function is no hook of ours.
+    // SAFETY: `time` is valid for writing. The function is not one of our hooks.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     // Both clocks are past zero.
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
@@ -83,7 +83,7 @@ pub(crate) fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
     usize::try_from(read).ok()
 }
 
-/// Where a link leads; `None` if it is none, or longer than `into`.
+/// Where a link leads; `None` if it is not a link, or longer than `into`.
 pub(crate) fn read_link(path: &CStr, into: &mut [u8]) -> Option<usize> {
     // SAFETY: the path ends with NUL, the buffer is ours and as long as said.
     let length = unsafe {
@@ -163,7 +163,7 @@ pub(crate) enum NoFile {
 }
 
 /// A new file of zeros that is really there (a write into a hole on a full disk would end the
-/// program with a signal), mapped for writing, shared with whoever maps the file.
+/// program with a signal), mapped for writing, shared with every process that maps the file.
 pub(crate) fn map_new_file(path: &CStr, bytes: usize) -> Result<NonNull<u8>, NoFile> {
     if largest_file() < bytes as u64 {
         return Err(NoFile::Room);

@@ -6,11 +6,11 @@ pub fn matches_any(patterns: &[u8], path: &[u8]) -> bool {
 }
 
 /// Whether a path matches a pattern. `*` and `?` stop at a slash, `**` does not; a pattern that
-/// names a folder stands for everything in it. Takes no memory; tries again from the last star only.
+/// names a folder matches everything in it. Takes no memory; tries again from the last star only.
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
     let pattern = pattern.strip_suffix(b"/").unwrap_or(pattern);
     let (mut p, mut t) = (0, 0);
-    // Where to go on after a mismatch: behind the last star, one byte later. One for `*`, one for `**`.
+    // Where to go on after a mismatch: after the last star, one byte later. One for `*`, one for `**`.
     let (mut star, mut stars) = (None, None);
     loop {
         match (pattern.get(p), path.get(t)) {

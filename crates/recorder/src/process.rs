@@ -9,7 +9,7 @@ use crate::ticks::ClockPair;
 pub(crate) const PROCESS_BYTES: usize = 16 * 1024;
 /// Says that this is such a file.
 pub(crate) const PROCESS_MAGIC: u64 = u64::from_le_bytes(*b"FLPROC01");
-/// Room for texts behind the head.
+/// Bytes for texts after the head.
 pub(crate) const TEXT_BYTES: usize = PROCESS_BYTES - size_of::<Head>();
 
 /// The head of a process's file.
@@ -27,7 +27,7 @@ pub(crate) struct Head {
     pub(crate) counter: u32,
     pub(crate) rank: i32,
     pub(crate) summary_or_sample: u32,
-    /// Lengths of host, boot, namespace, program, folder and arguments, which stand behind the head in a row.
+    /// Lengths of host, boot, namespace, program, folder and arguments, which follow the head one after another.
     pub(crate) lengths: [u32; TEXTS],
     pub(crate) ending: AtomicU32,
     pub(crate) status: AtomicI32,
@@ -139,20 +139,20 @@ impl DropReason {
     pub fn describe(self) -> &'static str {
         match self {
             Self::None => "nothing",
-            Self::Folder => "files could not be made in the trace folder",
+            Self::Folder => "files could not be created in the trace folder",
             Self::Room => "no room for another segment",
             Self::Map => "a segment could not be mapped",
             Self::Start => "recording had not started yet",
-            Self::Child => "a forked child could not make files in the trace folder",
-            Self::Sandbox => "it went into a sandbox and was not recorded from there on",
+            Self::Child => "a forked child could not create files in the trace folder",
+            Self::Sandbox => "it entered a sandbox and was not recorded after that",
         }
     }
 }
 
-/// What stands in the place of arguments that did not fit.
+/// What replaces arguments that did not fit.
 const CUT_OFF: &[u8] = b"<cut off>\0";
 
-/// Writes host, boot, namespace, program, folder and arguments into the room behind a head.
+/// Writes host, boot, namespace, program, folder and arguments into the room after a head.
 pub(crate) fn describe<'a>(
     lengths: &mut [u32; TEXTS],
     room: &mut [u8],

@@ -1,4 +1,4 @@
-//! One call as it stands in a segment: 64 bytes, a cache line.
+//! One call as it is stored in a segment: 64 bytes, a cache line.
 
 /// A recorded call. Recording sets `thread`, `op` and `tag`. What `size`, `offset` and `arg` hold depends on the call: see
 /// [`OpInfo`](crate::OpInfo).
@@ -21,17 +21,17 @@ pub struct CallRecord {
     pub file: u32,
     /// The kernel's number of the thread.
     pub thread: u32,
-    /// The number of the [`Op`](crate::Op), or what else stands here.
+    /// The number of the [`Op`](crate::Op), or of a text or a summary.
     pub op: u16,
     /// The error, 0 if there was none.
     pub errno: u16,
     /// Equal to the segment's own once the record is complete.
     pub tag: u16,
-    /// For texts: 1 once the bytes behind are complete. For summaries: the number of the call.
+    /// For texts: 1 once the bytes after it are complete. For summaries: the number of the call.
     pub more: u16,
 }
 
-/// Bytes of a record, and of each slot that a text takes behind its head.
+/// Bytes of a record, and of each slot that a text takes after its head.
 pub(crate) const SLOT_BYTES: usize = size_of::<CallRecord>();
 
 /// Many calls of one kind on one file by one thread, in two slots that are updated in place.

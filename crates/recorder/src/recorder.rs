@@ -25,7 +25,7 @@ use crate::segment::{
 use crate::thread::{Note, OpenSummaries, OpenSummary, Thread, in_thread, unmap};
 use crate::ticks::{self, ClockPair};
 
-/// The number of a text that is none.
+/// The number that means no text.
 pub const UNNAMED: u32 = 0;
 /// Longer texts are cut off; the kernel takes no longer path.
 const LONGEST_TEXT: usize = 4096;
@@ -35,10 +35,10 @@ const KEPT: usize = 4096;
 const SPARE: usize = 64;
 /// So often is a segment looked for that has room: those of threads that ended may have little.
 const TURNS: u32 = 8;
-/// After a segment could not be made, so many events are dropped before the next attempt.
+/// Events that are dropped after a segment could not be created, before the next attempt.
 const PATIENCE: u32 = 4096;
 
-/// Numbers of a process that every forked child has anew.
+/// State of a process that every forked child starts with from scratch.
 struct Page {
     /// Which process this is: 0 in a child that has not noticed yet.
     epoch: AtomicU32,
@@ -113,7 +113,7 @@ impl Recorder {
             return false;
         }
         os::keep_errno(|| {
-            // SAFETY: recording is off, so nobody reads it; programs start it from one thread.
+            // SAFETY: recording is off, so no thread reads it; programs start it from one thread.
             unsafe { *self.config.get() = *config };
             ticks::use_counter(config.counter);
             self.thins.store(
@@ -365,10 +365,10 @@ impl Recorder {
         Some(unsafe { segment.as_ref() })
     }
 
-    /// Nobody will write into this segment any more, which the thread has just given up.
+    /// Closes a segment that the thread has just given up: it is not written to any more.
     fn close(&self, thread: &Thread, segment: *mut Segment) {
         let Some(place) = NonNull::new(segment) else { return };
-        // SAFETY: mapped, and nobody else's; the field is its owner's.
+        // SAFETY: mapped, and owned by this thread; the field is its owner's.
         unsafe { (*place.as_ptr()).to = ClockPair::now() };
         // SAFETY: as above.
         let head = unsafe { place.as_ref() };
@@ -411,7 +411,7 @@ impl Recorder {
                 return None;
             }
             let taken = NonNull::new(place.swap(ptr::null_mut(), Ordering::AcqRel))?;
-            // SAFETY: mapped; segments in this list belong to nobody else.
+            // SAFETY: mapped; no one else uses segments in this list.
             let segment = unsafe { taken.as_ref() };
             if segment.next.0.load(Ordering::Relaxed) < segment.capacity {
                 return Some(taken);
@@ -461,7 +461,7 @@ impl Recorder {
         let is_drained = unsafe { &*self.config.get() }.is_drained;
         let index = if is_drained { self.keeping.load(Ordering::Relaxed) as usize } else { KEPT };
         let is_kept = index < KEPT && bytes == OTHER_BYTES;
-        // SAFETY: a new mapping of zeros that is larger than the head, and nobody else's.
+        // SAFETY: a new mapping of zeros that is larger than the head, and not shared yet.
         unsafe {
             let segment = &mut *place.as_ptr();
             segment.fingerprint = op::fingerprint();
@@ -568,7 +568,7 @@ impl Recorder {
         // SAFETY: the config was written before.
         let config = unsafe { &*self.config.get() };
         let place = place.cast::<Head>();
-        // SAFETY: a new mapping of zeros that is larger than the head, and nobody else's.
+        // SAFETY: a new mapping of zeros that is larger than the head, and not shared yet.
         let head = unsafe { &mut *place.as_ptr() };
         head.fingerprint = op::fingerprint();
         head.start = start;
@@ -580,14 +580,14 @@ impl Recorder {
         head.counter = u32::from(config.counter);
         head.summary_or_sample = self.thins.load(Ordering::Relaxed);
         head.rank = config.rank;
-        // SAFETY: the texts stand behind the head in the same mapping.
+        // SAFETY: the texts follow the head in the same mapping.
         let room = unsafe {
             core::slice::from_raw_parts_mut(place.as_ptr().add(1).cast::<u8>(), TEXT_BYTES)
         };
         match parent {
             Some(parent) => {
                 head.lengths = parent.lengths;
-                // SAFETY: the parent's texts stand behind its head in the same mapping.
+                // SAFETY: the parent's texts follow its head in the same mapping.
                 let texts = unsafe {
                     core::slice::from_raw_parts(
                         ptr::from_ref(parent).add(1).cast::<u8>(),
@@ -641,7 +641,7 @@ impl Recorder {
             open.segment == NonNull::from(segment)
                 && open.file == record.file
                 && open.op == op as u16
-                // SAFETY: the slot is in this thread's segment; what stood in one that was mapped at
+                // SAFETY: the slot is in this thread's segment; what was in one that was mapped at
                 // the same place before was forgotten.
                 && record.start.wrapping_sub(unsafe { open.slot.as_ref() }.start) < for_ns
         });

@@ -1,4 +1,4 @@
-//! Segments and processes as their reader sees them: files that somebody else may be writing.
+//! Segments and processes as their reader sees them: files that another process may still be writing.
 
 use std::fs::File;
 use std::mem::offset_of;
@@ -34,7 +34,7 @@ impl std::fmt::Display for ReadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Io(error) => write!(f, "{error}"),
-            Self::Unfinished => write!(f, "its writer ended before it began"),
+            Self::Unfinished => write!(f, "its process ended before writing anything"),
             Self::Foreign => write!(f, "not a recording"),
             Self::OtherBuild => write!(f, "recorded by another build of Feedline"),
         }
@@ -75,7 +75,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: whoever points into it borrows from it.
+        // SAFETY: everything that points into it borrows from it.
         unsafe { os::unmap(self.place, self.bytes) };
     }
 }
@@ -114,7 +114,7 @@ impl ProcessFile {
     /// What the process says about itself now.
     pub fn facts(&self) -> ProcessFacts {
         let head = self.head();
-        // SAFETY: the texts stand behind the head, and were complete before the magic number.
+        // SAFETY: the texts follow the head, and were complete before the magic number.
         let room = unsafe {
             std::slice::from_raw_parts(
                 self.mapping.place.add(size_of::<Head>()).as_ptr(),
@@ -162,7 +162,7 @@ pub struct SegmentFile {
     path: PathBuf,
 }
 
-/// What stands in a segment.
+/// An entry of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentEntry<'a> {
     /// A call.
@@ -249,7 +249,7 @@ impl SegmentFile {
         self.slots().any(|(_, is_complete)| !is_complete)
     }
 
-    /// Gives every text that stands in it now: number, base, kind, bytes. True if no slot was taken whose
+    /// Gives every text that is in it now: number, base, kind, bytes. True if no slot was taken whose
     /// writer may still write there; one way through the segment for both questions.
     pub fn texts(&self, mut take: impl FnMut(u32, u32, TextKind, &[u8])) -> bool {
         let mut is_whole = true;
@@ -270,12 +270,12 @@ impl SegmentFile {
     }
 
     /// Copies a full segment into a new file, which is as full and will not be filled again. The head
-    /// comes last, so that a file whose copier was killed is no segment.
+    /// comes last, so that an incomplete copy is not taken for a segment.
     pub fn copy_to(&self, path: &Path) -> Result<Self, ReadError> {
         let head = self.head();
         let slots = head.next.0.load(Ordering::Acquire).min(head.capacity);
         let end = HEAD_BYTES + slots as usize * SLOT_BYTES;
-        // SAFETY: inside the mapping; nobody writes into a full segment.
+        // SAFETY: inside the mapping; a full segment is not written to.
         let bytes = unsafe { std::slice::from_raw_parts(self.mapping.place.as_ptr(), end) };
         let (first, behind) = bytes.split_at(HEAD_BYTES);
         let mut first = first.to_vec();
@@ -306,7 +306,7 @@ impl SegmentFile {
         self.head().state.store(DRAINED, Ordering::Release);
     }
 
-    /// What stands in it now, in the order in which slots were taken.
+    /// Its entries so far, in the order in which slots were taken.
     pub fn entries(&self) -> impl Iterator<Item = SegmentEntry<'_>> {
         self.slots()
             .filter(|(_, is_complete)| *is_complete)
@@ -332,7 +332,7 @@ impl SegmentFile {
     }
 
     fn record(&self, slot: u32) -> CallRecord {
-        // SAFETY: the slot is below the capacity and complete, so nobody writes it but for fields that
+        // SAFETY: the slot is below the capacity and complete, so it is not written except for fields that
         // are whole at any time.
         unsafe { self.head().slot(slot).as_ptr().read_volatile() }
     }
@@ -374,7 +374,7 @@ impl SegmentFile {
         }
     }
 
-    /// Bytes behind a slot.
+    /// The bytes after a slot; `None` if they are not all in the segment.
     fn behind(&self, slot: u32, bytes: usize) -> Option<&[u8]> {
         let start = HEAD_BYTES + (slot as usize + 1) * SLOT_BYTES;
         (start + bytes <= self.mapping.bytes).then(|| {

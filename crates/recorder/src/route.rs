@@ -1,7 +1,7 @@
 //! Where a program's own events go: to the recorder in this very program, if it was started, or to the
 //! preload library, if the program was started with it.
 //!
-//! Both are looked for once. Every event looks at one byte first, and if nobody records, that is all.
+//! Both are looked for once. Every event looks at one byte first; without a recorder, that is all.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};

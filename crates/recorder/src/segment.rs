@@ -92,7 +92,7 @@ impl Line {
     }
 }
 
-/// Slots of a segment of so many bytes.
+/// How many slots fit into a segment of this many bytes.
 pub(crate) const fn capacity(bytes: usize) -> u32 {
     ((bytes - HEAD_BYTES) / SLOT_BYTES) as u32
 }
@@ -116,7 +116,7 @@ impl Segment {
     #[inline]
     pub(crate) fn slot(&self, number: u32) -> NonNull<CallRecord> {
         let base = NonNull::from(self).cast::<u8>();
-        // SAFETY: the mapping behind a head holds the head and `capacity` slots.
+        // SAFETY: the mapping of a head holds the head and `capacity` slots.
         unsafe { base.add(HEAD_BYTES + number as usize * SLOT_BYTES) }.cast()
     }
 
@@ -148,7 +148,7 @@ impl Segment {
     #[inline]
     pub(crate) fn tag_in<'a>(slot: NonNull<CallRecord>) -> &'a AtomicU16 {
         // SAFETY: the slot is in a mapping that outlives its use here; the field is aligned and
-        // nobody writes it but through this atomic, or before the slot is complete.
+        // it is only written through this atomic, or before the slot is complete.
         unsafe { AtomicU16::from_ptr(&raw mut (*slot.as_ptr()).tag) }
     }
 }

@@ -14,8 +14,8 @@
 //! decode(1, 1, b"bytes");
 //! ```
 //!
-//! A program that nobody records pays one load at each place. Started by `feedline trace`, its events
-//! stand in the same trace as its calls.
+//! A program that is not recorded pays one load at each place. Started by `feedline trace`, its events
+//! are in the same trace as its calls.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -39,7 +39,7 @@ pub struct Site {
     number: AtomicU32,
 }
 
-/// When a call began; nothing if nobody records it.
+/// When a call began; empty if it is not recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct CallStart(u64);
 
@@ -110,7 +110,7 @@ impl Site {
         }
     }
 
-    /// A call has ended just now that took `duration_ns`, as somebody else has measured.
+    /// A call has ended just now that took `duration_ns`, as measured by the caller.
     #[inline]
     pub fn ended_call(&self, duration_ns: u64, facts: impl FnOnce() -> CallFacts) {
         if let CallStart(end @ 1..) = Self::begin_call()

@@ -28,7 +28,7 @@ pub(crate) type OpenSummaries = [Cell<Option<OpenSummary>>; OPEN_SUMMARIES];
 /// new thread knows.
 #[repr(C)]
 pub(crate) struct Thread {
-    /// Atomic because of signal handlers: whoever takes a segment out closes it, nobody else.
+    /// Atomic because of signal handlers: only the code that takes a segment out closes it.
     pub(crate) segment: AtomicPtr<Segment>,
     /// A segment that was closed inside a signal handler while a record was under way outside it.
     pub(crate) retired: AtomicPtr<Segment>,
@@ -116,7 +116,7 @@ impl Thread {
         THREAD.with(|thread| unsafe { &*ptr::from_ref(thread) })
     }
 
-    /// Where the summary of such calls stands, if there is memory for it.
+    /// Where the summary of such calls is, if there is memory for it.
     pub(crate) fn summary(&self, file: u32, op: u16) -> Option<&Cell<Option<OpenSummary>>> {
         if self.summaries.get().is_null() {
             let place = os::map_memory(size_of::<OpenSummaries>())?.cast::<OpenSummaries>();
@@ -129,7 +129,7 @@ impl Thread {
         unsafe { self.summaries.get().as_ref() }?.get(spread as usize)
     }
 
-    /// The segment that they stand in is not this thread's any more.
+    /// The segment that holds them no longer belongs to this thread.
     pub(crate) fn forget_summaries(&self) {
         // SAFETY: null, or this thread's memory.
         for open in unsafe { self.summaries.get().as_ref() }.into_iter().flatten() {
@@ -156,7 +156,7 @@ impl Thread {
             ..CallRecord::default()
         };
         segment.complete(place, head);
-        // SAFETY: `place` is the first of as many slots as the text needs behind it, all ours.
+        // SAFETY: `place` is the first of as many slots as the text needs after it, all ours.
         unsafe {
             let bytes = place.as_ptr().add(1).cast::<u8>();
             ptr::copy_nonoverlapping(text.as_ptr(), bytes, text.len());
@@ -182,7 +182,7 @@ pub(crate) fn in_thread<T>(work: impl FnOnce(&Thread) -> T) -> T {
     result
 }
 
-/// Gives back the mapping of a segment that nobody will look at.
+/// Unmaps a segment that will not be read.
 pub(crate) fn unmap(segment: *mut Segment) {
     // SAFETY: null, or mapped until here.
     if let Some(head) = unsafe { segment.as_ref() } {

@@ -202,7 +202,7 @@ impl Rate {
         }
     }
 
-    /// Nanoseconds of so many ticks.
+    /// Converts ticks to nanoseconds.
     #[inline]
     pub fn length_ns(&self, ticks: u64) -> u64 {
         // What does not fit is later than any clock.

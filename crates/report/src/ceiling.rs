@@ -151,7 +151,7 @@ fn described(workload: &Workload) -> String {
     let (dataset, reader) = (&workload.dataset, &workload.reader);
     let seconds = units::duration(workload.train.computation_time.mean_seconds());
     format!(
-        "{} samples, batch {}, {} computed a batch, loader {}, {}",
+        "{} samples, batch {}, {} of compute per batch, loader {}, {}",
         dataset.format,
         units::count(reader.batch_size),
         seconds,
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(lines[0], "7 accelerators of unet3d_h100 can be fed by this client (90 % busy)");
         assert_eq!(
             lines[2],
-            "workload    tfrecord samples, batch 1, 350 ms computed a batch, loader tensorflow, \
+            "workload    tfrecord samples, batch 1, 350 ms of compute per batch, loader tensorflow, \
              4 readers"
         );
         assert_eq!(

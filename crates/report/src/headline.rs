@@ -97,10 +97,10 @@ fn not_trained(shown: &Shown<'_>) -> Headline {
     if let Some(headline) = checkpointed(shown) {
         return headline;
     }
-    let wanted = shown.plan.train_files.total + shown.plan.eval_files.total;
+    let total = shown.plan.train_files.total + shown.plan.eval_files.total;
     let (word, ink, rest) = match shown.generated {
         Some(made) if shown.interrupted => {
-            let files = units::counted(wanted, "file");
+            let files = units::counted(total, "file");
             let text = format!(": {} of {files} made{}", units::count(made.files), kept(made));
             ("INTERRUPTED", Ink::BoldYellow, format!("{text}, nothing trained"))
         }
@@ -110,7 +110,7 @@ fn not_trained(shown: &Shown<'_>) -> Headline {
         }
         Some(made) => {
             let text = match made.files {
-                0 if made.kept_files > 0 => ": all files were there already".to_owned(),
+                0 if made.kept_files > 0 => ": all files already existed".to_owned(),
                 files => format!(": {} made{}", units::counted(files, "file"), kept(made)),
             };
             ("DATA READY", Ink::BoldGreen, format!("{text}, nothing trained"))
@@ -124,7 +124,7 @@ fn not_trained(shown: &Shown<'_>) -> Headline {
 fn kept(made: Generated) -> String {
     match made.kept_files {
         0 => String::new(),
-        1 => ", 1 was there already".to_owned(),
-        files => format!(", {} were there already", units::count(files)),
+        1 => ", 1 already existed".to_owned(),
+        files => format!(", {} already existed", units::count(files)),
     }
 }

@@ -180,7 +180,7 @@ fn time_split(shown: &Shown<'_>, style: Style) -> Vec<String> {
     if !shown.trained() || split.total_ns() == 0 {
         return Vec::new();
     }
-    let mut lines = vec!["where the time of the steps went, on each rank".to_owned()];
+    let mut lines = vec!["where step time went, per rank".to_owned()];
     lines.extend(bars::lines(split, shown.plan.ranks, style));
     lines
 }
@@ -308,7 +308,7 @@ fn generated(shown: &Shown<'_>) -> Option<(&'static str, String)> {
         let (kept, all) =
             (made.kept_files, shown.plan.train_files.total + shown.plan.eval_files.total);
         text += &format!(
-            "; {} of {} were there already (to make all of them again, remove {MANIFEST_NAME} from the data \
+            "; {} of {} already existed (to make all of them again, remove {MANIFEST_NAME} from the data \
              folder)",
             units::count(kept),
             units::counted(all, "file")
@@ -350,7 +350,7 @@ fn saving(shown: &Shown<'_>) -> Option<(&'static str, String)> {
         return None;
     }
     let text = format!(
-        "{} stood still for {} at most, {} went on in the background",
+        "{} paused for at most {}, {} continued in the background",
         if shown.trained() { "training" } else { "the job" },
         units::duration(most(|one| one.pause_seconds)),
         units::duration(most(|one| one.background_seconds)),
@@ -364,8 +364,8 @@ fn results(shown: &Shown<'_>) -> String {
         folder => folder,
     };
     match shown.worked {
-        true => format!("{folder}/summary.json and the files of each rank beside it"),
-        false => format!("{folder} (log only: without training there is no summary)"),
+        true => format!("{folder}/summary.json and the files of each rank next to it"),
+        false => format!("{folder} (log only: without training, no summary is written)"),
     }
 }
 

@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--fault" => faults.push(numbered(value)?),
             "--every" => every = Some(numbered(value)?),
             "--only" => only = Some(value),
-            _ => return Err(format!("{flag} is no option").into()),
+            _ => return Err(format!("unknown option {flag}").into()),
         }
     }
     let server = Server::start(keys)?;

@@ -22,7 +22,7 @@ pub enum Fault {
     Status(u16),
     /// The connection is reset before the server has seen the request.
     ResetBefore,
-    /// The connection is reset behind the head of the answer.
+    /// The connection is reset after the head of the answer.
     ResetAfterHead,
     /// The connection is reset in the middle of the answer's body.
     ResetInBody,
@@ -57,7 +57,7 @@ impl Fault {
 pub struct Seen {
     /// `GET` and so on.
     pub method: String,
-    /// Path and query.
+    /// Path and query as sent, still percent-encoded.
     pub target: String,
     /// The value of the header `range`.
     pub range: Option<String>,
@@ -141,7 +141,7 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// What happens to the next requests, one after the other; those behind go through.
+    /// What happens to the next requests, one after the other; later ones go through.
     pub fn arm(&self, faults: impl IntoIterator<Item = Option<Fault>>) {
         self.course().next = faults.into_iter().collect();
     }
@@ -256,7 +256,7 @@ async fn hold(mut client: TcpStream) -> io::Result<()> {
     client.read(&mut [0; 1]).await.map(drop)
 }
 
-/// The head of a message, with the empty line behind it; `None` at the end of the connection.
+/// The head of a message, with the empty line after it; `None` at the end of the connection.
 async fn read_head(stream: &mut TcpStream, held: &mut Vec<u8>) -> io::Result<Option<String>> {
     loop {
         if let Some(at) = held.windows(4).position(|four| four == b"\r\n\r\n") {

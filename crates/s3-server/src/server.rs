@@ -1,4 +1,4 @@
-//! The server: a port on the loopback and a thread behind it.
+//! The server: a loopback port and the thread that serves it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -79,7 +79,7 @@ async fn serve(listener: TcpListener, service: S3Service) {
         let _ = stream.set_nodelay(true);
         let service = service.clone();
         tokio::spawn(async move {
-            // A client that goes away is no fault of the server.
+            // A client that disconnects is not an error of the server.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

@@ -127,7 +127,7 @@ fn a_stream_can_be_read_ahead_and_elsewhere() {
     check(&mut *object, 7, 7);
     assert_eq!(requests(&store.take(), Op::Read), (5, 3, 0), "too far ahead, and twice back");
     let error = object.read_exact_at(20 << 20, &mut [0]).unwrap_err();
-    assert!(matches!(error, StoreError::Short { found: 0, wanted: 1, .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Short { found: 0, needed: 1, .. }), "{error:?}");
 }
 
 #[test]

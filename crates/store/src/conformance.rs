@@ -123,10 +123,10 @@ fn reads_are_exact(store: &dyn Store) {
         (4096, 1 << 20, 695_905),
     ] {
         let error = object.read_exact_at(offset, &mut memory[..len]).expect_err("too far");
-        let StoreError::Short { offset: at, wanted, found: there, .. } = error else {
+        let StoreError::Short { offset: at, needed, found: there, .. } = error else {
             panic!("expected a short read, found {error:?}");
         };
-        assert_eq!((at, wanted, there), (offset, len as u64, found));
+        assert_eq!((at, needed, there), (offset, len as u64, found));
         let found = usize::try_from(found).expect("a small object");
         assert_eq!(object.read_up_to(offset, &mut memory[..len]).expect("read"), found);
         let start = usize::try_from(offset).expect("an offset of this test").min(bytes.len());
@@ -315,11 +315,11 @@ const BEYOND: [(u64, u64, u64); 4] =
     [(700_000, 2, 1), (700_001, 1, 0), (1 << 40, 5, 0), (u64::MAX - 3, 9, 0)];
 
 fn check_short(store: &dyn Store, error: &StoreError, expected: (u64, u64, u64)) {
-    let StoreError::Short { path, offset, wanted, found } = error else {
+    let StoreError::Short { path, offset, needed, found } = error else {
         panic!("expected a short read, found {error:?}");
     };
     assert_eq!(*path, store.locate("queue/it"));
-    assert_eq!((*offset, *wanted, *found), expected);
+    assert_eq!((*offset, *needed, *found), expected);
 }
 
 /// With a buffer per range, an error ends its own range only.

@@ -57,8 +57,8 @@ impl DirectFile {
         while done < buf.len() {
             let at = offset + done as u64;
             let skip = (at % BLOCK_BYTES as u64) as usize;
-            let wanted = (skip + buf.len() - done).next_multiple_of(BLOCK_BYTES);
-            let part = &mut window[..wanted.min(WINDOW_BYTES)];
+            let needed = (skip + buf.len() - done).next_multiple_of(BLOCK_BYTES);
+            let part = &mut window[..needed.min(WINDOW_BYTES)];
             let found = read_up_to_end(&self.source, at - skip as u64, part)?;
             let useful = part[..found].get(skip..).unwrap_or_default();
             let count = useful.len().min(buf.len() - done);

@@ -21,14 +21,14 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The object ends before the bytes that were asked for.
-    #[error("{path} is too short: expected {wanted} bytes at byte {offset}, found {found}")]
+    #[error("{path} is too short: expected {needed} bytes at byte {offset}, found {found}")]
     Short {
         /// The object.
         path: String,
         /// Where the read began.
         offset: u64,
         /// Length of the read.
-        wanted: u64,
+        needed: u64,
         /// Bytes found.
         found: u64,
     },

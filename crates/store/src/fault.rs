@@ -47,7 +47,7 @@ pub struct FaultSpec {
 /// Which operations of a kind, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Only this one.
+    /// Only the operation with this number.
     Nth(u64),
     /// Every multiple of this number, which is not 0.
     Every(u64),

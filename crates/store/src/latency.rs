@@ -23,9 +23,9 @@ pub enum Latency {
     },
     /// Uniform between two ends, both included.
     Uniform {
-        /// The shortest latency.
+        /// The shortest latency, in nanoseconds.
         low_ns: u64,
-        /// The longest latency.
+        /// The longest latency, in nanoseconds.
         high_ns: u64,
     },
     /// Log-normal, so with a long tail, given by two percentiles. With `z(p)` the p-quantile of the standard normal distribution,

@@ -20,7 +20,7 @@
 //! # Ok::<(), feedline_store::StoreError>(())
 //! ```
 //!
-//! Object stores and web servers are behind the feature `remote`, which is on by default.
+//! Object stores and web servers need the feature `remote`, which is on by default.
 #![deny(unsafe_code)]
 
 mod batch_timer;

@@ -54,11 +54,11 @@ impl MappedFile {
     }
 
     /// How many of the requested bytes the file has now; an error if not all.
-    fn check_full(&self, offset: u64, wanted: usize) -> Result<(), StoreError> {
+    fn check_full(&self, offset: u64, needed: usize) -> Result<(), StoreError> {
         let len = self.end()?;
-        let found = len.saturating_sub(offset).min(wanted as u64);
-        if found < wanted as u64 {
-            return Err(short(&self.path, offset, wanted as u64, found));
+        let found = len.saturating_sub(offset).min(needed as u64);
+        if found < needed as u64 {
+            return Err(short(&self.path, offset, needed as u64, found));
         }
         Ok(())
     }
@@ -171,10 +171,10 @@ mod tests {
         (file, MappedFile::new(same, PathBuf::from("it")))
     }
 
-    fn check_short(object: &mut MappedFile, offset: u64, wanted: u64, expected: u64) {
-        let error = object.read_exact_at(offset, &mut vec![0; wanted as usize]).unwrap_err();
+    fn check_short(object: &mut MappedFile, offset: u64, needed: u64, expected: u64) {
+        let error = object.read_exact_at(offset, &mut vec![0; needed as usize]).unwrap_err();
         let words =
-            format!("it is too short: expected {wanted} bytes at byte {offset}, found {expected}");
+            format!("it is too short: expected {needed} bytes at byte {offset}, found {expected}");
         assert_eq!(error.to_string(), words);
     }
 

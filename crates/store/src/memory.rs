@@ -271,10 +271,10 @@ pub(crate) fn read_exact(
     buf: &mut [u8],
     name: impl FnOnce() -> String,
 ) -> Result<(), StoreError> {
-    let (wanted, found) = (buf.len() as u64, read_up_to(bytes, offset, buf) as u64);
-    match found == wanted {
+    let (needed, found) = (buf.len() as u64, read_up_to(bytes, offset, buf) as u64);
+    match found == needed {
         true => Ok(()),
-        false => Err(StoreError::Short { path: name(), offset, wanted, found }),
+        false => Err(StoreError::Short { path: name(), offset, needed, found }),
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Meter {
 pub struct OpMeter {
     /// Calls, including those that failed.
     pub calls: u64,
-    /// Calls that failed.
+    /// Calls that returned an error.
     pub errors: u64,
     /// Bytes moved by calls that did not fail.
     pub bytes: u64,
@@ -74,12 +74,12 @@ impl AskedSizes {
 /// How a call went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallOutcome {
-    /// It succeeded.
+    /// The call succeeded.
     Done {
-        /// Bytes it moved.
+        /// Bytes it moved; 0 for calls that move none.
         bytes: u64,
     },
-    /// It failed.
+    /// The call returned an error; bytes it may have moved do not count.
     Failed,
 }
 

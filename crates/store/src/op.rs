@@ -8,17 +8,17 @@ pub enum Op {
     Open,
     /// Asking for a size.
     Stat,
-    /// Reading bytes.
+    /// Reading bytes of an open object.
     Read,
-    /// Starting an upload.
+    /// Starting an upload, which stays invisible until [`Op::Publish`].
     Create,
-    /// Writing bytes.
+    /// Writing bytes of an upload.
     Write,
     /// Making an upload visible under its key.
     Publish,
-    /// Listing a folder.
+    /// Listing the entries of a folder.
     List,
-    /// Making a folder.
+    /// Making a folder and its missing parents.
     MakeFolder,
     /// Removing an object or an empty folder.
     Remove,

@@ -48,17 +48,17 @@ impl OpenFile {
         file_resident(&self.file, &self.path)
     }
 
-    /// Fails if fewer bytes were found than wanted.
+    /// Fails if fewer bytes were found than needed.
     pub(crate) fn check_full(
         &self,
         offset: u64,
-        wanted: usize,
+        needed: usize,
         found: usize,
     ) -> Result<(), StoreError> {
-        if found == wanted {
+        if found == needed {
             return Ok(());
         }
-        Err(short(&self.path, offset, wanted as u64, found as u64))
+        Err(short(&self.path, offset, needed as u64, found as u64))
     }
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn failed(op: Op, path: &Path, source: io::Error) -> StoreError {
     StoreError::Io { op, path: path.display().to_string(), source }
 }
 
-pub(crate) fn short(path: &Path, offset: u64, wanted: u64, found: u64) -> StoreError {
-    StoreError::Short { path: path.display().to_string(), offset, wanted, found }
+pub(crate) fn short(path: &Path, offset: u64, needed: u64, found: u64) -> StoreError {
+    StoreError::Short { path: path.display().to_string(), offset, needed, found }
 }
 
 /// A file open for reading through the page cache.

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Pages are looked up in stretches of this size, a multiple of every page size,
 const STRETCH_BYTES: u64 = 256 << 10;
-/// in at most so many of a file.
+/// and in at most this many per file.
 const STRETCHES: u64 = 32;
 
 /// Bytes an unprivileged user can still write to the file system of `path`; none if it counts no

@@ -45,7 +45,7 @@ pub fn partial_name(name: &str) -> String {
     format!(".{}{tail}", &name[..room])
 }
 
-/// Puts the folder `from` in the place of `to`; what stood there stands under `from` then.
+/// Puts the folder `from` in the place of `to`; what was there is under `from` afterwards.
 ///
 /// File systems that cannot exchange two names (NFS, some in user space) get there in three steps;
 /// if the process is killed between them, [`remove_stale`] puts the old folder back.

@@ -7,9 +7,9 @@ use crate::{CallOutcome, Op, StoreError};
 /// A range of bytes of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRange {
-    /// The object's key.
+    /// Key of the object within its store.
     pub key: String,
-    /// Its first byte.
+    /// Offset of the first byte.
     pub offset: u64,
     /// Its length in bytes; `None` means up to the object's end, which costs asking for its size.
     pub len: Option<u64>,
@@ -59,7 +59,7 @@ pub struct Call {
     pub asked: u64,
     /// From asking to having the answer, other calls meanwhile included.
     pub duration_ns: u64,
-    /// How it went.
+    /// Whether it succeeded, and how many bytes it moved.
     pub outcome: CallOutcome,
 }
 

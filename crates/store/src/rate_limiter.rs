@@ -186,7 +186,7 @@ impl Lane {
         self.next_ns
     }
 
-    /// Takes it for so many units from there on; returns when that ends, rounded up.
+    /// Reserves it for `units` units from then on; returns when that ends, rounded up.
     fn take(&mut self, units: u64) -> u64 {
         let parts = self.carry + u128::from(units) * self.unit_ns;
         let whole_ns = u64::try_from(parts / self.divisor).unwrap_or(u64::MAX);

@@ -3,7 +3,7 @@
 //! The protocols are those of the crate `object_store`; below it is an HTTP layer of our own
 //! ([`http`](self::http)) that counts every attempt, and above it are blocking calls that drive their
 //! requests on the caller's thread ([`lane`](self::lane)). Object stores have no folders; see
-//! [`listing`](self::listing) for what stands in for them.
+//! [`listing`](self::listing) for what replaces them.
 
 mod attempts;
 mod broken;
@@ -291,7 +291,7 @@ impl Store for Remote {
         }
     }
 
-    /// One request.
+    /// Costs one request.
     fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
         self.head(key, &key::object(key)?)
     }

@@ -18,7 +18,7 @@ pub enum RemoteFault {
     Credentials,
     /// There is nothing to sign requests with.
     NoCredentials,
-    /// The bucket is in another region, or behind another endpoint.
+    /// The bucket is in another region, or at another endpoint.
     Region,
     /// The object was replaced while it was being read.
     Changed,
@@ -49,7 +49,7 @@ impl fmt::Display for RemoteFault {
             RemoteFault::Signature => "the server refuses the signature, the secret may be wrong",
             RemoteFault::Credentials => "the server does not know these credentials",
             RemoteFault::NoCredentials => "no credentials were found",
-            RemoteFault::Region => "the bucket is in another region or behind another endpoint",
+            RemoteFault::Region => "the bucket is in another region or at another endpoint",
             RemoteFault::Changed => "the object changed while it was being read",
             RemoteFault::Unreachable => "no connection to the server",
             RemoteFault::Broken => "the connection broke off",

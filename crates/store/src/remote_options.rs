@@ -36,7 +36,7 @@ pub struct RemoteOptions {
     pub stop: Arc<AtomicBool>,
     /// Size of an upload's first parts, at least 5 MiB.
     pub part_bytes: usize,
-    /// The largest read.
+    /// The largest read of a single request, in bytes.
     pub read_bytes: usize,
     /// DLIO's layout with s3torchconnector: the key of an object is its whole URI, `s3://bucket/` and
     /// all, within the bucket. For reading only.

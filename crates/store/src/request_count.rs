@@ -9,7 +9,7 @@ use std::ops::Sub;
 /// Requests sent over a network, and how many of them were retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestCount {
-    /// Requests, including retries.
+    /// Requests sent, with every retry counted.
     pub requests: u64,
     /// Requests that retried a failed one.
     pub retries: u64,

@@ -346,7 +346,7 @@ impl<'b> LaneScope<'_, 'b> {
         &self.lanes.memory[lane * self.lanes.lane_bytes..(lane + 1) * self.lanes.lane_bytes]
     }
 
-    /// Reads under way.
+    /// Number of reads in flight.
     pub(crate) fn in_flight(&self) -> usize {
         self.lanes.ring.in_flight
     }

@@ -32,7 +32,7 @@ struct Files {
     clock: Clock,
     /// What files are read in multiples of.
     block: u64,
-    /// Longest read.
+    /// The longest single read, in bytes.
     longest: usize,
 }
 

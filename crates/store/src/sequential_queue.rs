@@ -47,8 +47,8 @@ impl<S: Store> SequentialQueue<S> {
         };
         let end = match len {
             Some(len) => offset.checked_add(*len).ok_or_else(|| {
-                let (path, offset, wanted) = (store.locate(key), *offset, *len);
-                StoreError::Short { path, offset, wanted, found: 0 }
+                let (path, offset, needed) = (store.locate(key), *offset, *len);
+                StoreError::Short { path, offset, needed, found: 0 }
             })?,
             None => Call::new(Op::Stat, range).make(seen, clock, || object.len())?,
         };

@@ -17,7 +17,7 @@ pub enum SpecError {
     /// A limit that is given more than once.
     #[error("{what} is limited twice, found `{found}` as well")]
     Twice {
-        /// Which limit.
+        /// The limit that was given twice, such as the bandwidth.
         what: &'static str,
         /// The second value.
         found: String,

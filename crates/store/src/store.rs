@@ -204,7 +204,7 @@ pub enum Durability {
 pub struct FolderEntry<'a> {
     /// The name, without the folder.
     pub name: &'a str,
-    /// Object or folder.
+    /// Whether the entry is an object or a folder.
     pub kind: EntryKind,
     /// The size of an object, if the listing includes it; asking would cost a call per entry.
     pub size_bytes: Option<u64>,
@@ -213,9 +213,9 @@ pub struct FolderEntry<'a> {
 /// What a key names; links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// An object.
+    /// An object: a file, or a value of an object store.
     File,
-    /// A folder.
+    /// A folder; object stores show one for each prefix up to a slash.
     Folder,
 }
 

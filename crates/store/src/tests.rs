@@ -434,7 +434,7 @@ fn a_looped_queue_copies_in_pieces() {
         2_099_990 + 7 + 5
     );
     let error = queue.read(&ranges[3..], Destination::Discard, &mut note).unwrap_err();
-    assert!(matches!(error, StoreError::Short { offset: 1, wanted: 5, found: 4, .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Short { offset: 1, needed: 5, found: 4, .. }), "{error:?}");
     let expected = [
         (Op::Open, Some(0)),
         (Op::Stat, Some(0)),

@@ -24,7 +24,7 @@ pub struct Writer<B = AlignedBuf> {
     checksum: Option<Hasher>,
 }
 
-/// What was published.
+/// Size and checksum of a published object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// Bytes of the object.

@@ -5,7 +5,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 
-use feedline_trace::dftracer::{Chunk, DftracerSource, Wanted};
+use feedline_trace::dftracer::{Chunk, DftracerSource, ParseScope};
 use feedline_trace::{Batch, EventSource as _, Tables};
 use flate2::read::MultiGzDecoder;
 
@@ -39,7 +39,7 @@ fn parse(path: &PathBuf) -> io::Result<usize> {
         }
         let end =
             buffer[..filled].iter().rposition(|byte| *byte == b'\n').map_or(filled, |at| at + 1);
-        items += Chunk::parse(&buffer[..end], Wanted::Everything).items.len();
+        items += Chunk::parse(&buffer[..end], ParseScope::Everything).items.len();
         buffer.copy_within(end..filled, 0);
         filled -= end;
         if bytes == 0 {

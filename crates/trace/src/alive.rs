@@ -62,7 +62,7 @@ pub(crate) fn exists(pid: u32) -> bool {
     began(pid).is_some()
 }
 
-/// The program's name, in parentheses, may hold anything; fields are counted behind it.
+/// The program's name, in parentheses, may hold anything; fields are counted after it.
 fn began_of(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     let (state, threads, began) = (fields.first()?, fields.get(17)?, fields.get(19)?);

@@ -1,7 +1,7 @@
 //! The JSON of Chrome's tracing, which many tools write and Perfetto reads.
 //!
 //! Times of ours are written from the first event on: a wall clock in microseconds with nanoseconds
-//! behind the point has more digits than the floating point numbers of its readers.
+//! after the point has more digits than the floating point numbers of its readers.
 
 mod head;
 mod processes;

@@ -70,7 +70,7 @@ impl Translation {
         self.rate.monotonic_ns(ticks).cast_signed().wrapping_add(self.wall_offset_ns)
     }
 
-    /// Nanoseconds of so many ticks.
+    /// Converts ticks to nanoseconds.
     #[inline]
     pub(crate) fn length(&self, ticks: u64) -> u64 {
         self.rate.length_ns(ticks)

@@ -1,6 +1,6 @@
 //! DFTracer's trace files, all dialects of them.
 //!
-//! A line is a JSON object; in half of the dialects the lines stand between brackets. Files are named
+//! A line is a JSON object; in half of the dialects the lines are between brackets. Files are named
 //! `.pfw`, or `.pfw.gz` if compressed, one a process. Paths are hashes, and other lines say which.
 
 mod chunk;
@@ -14,7 +14,7 @@ mod sink;
 mod source;
 mod usual_line;
 
-pub use chunk::{BadLine, Chunk, Item, Metadata, Named, RawEvent, Wanted};
+pub use chunk::{BadLine, Chunk, Item, Metadata, Named, ParseScope, RawEvent};
 pub use hash::{Hash, hash_of};
 pub use join::{Joiner, Naming};
 pub use members::{Member, Next, member_starts, read_member};

@@ -49,7 +49,7 @@ const CLOCKS_NS: u64 = 1_000_000_000;
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// The shortest, when segments become full.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(3);
-/// Looking for new files takes no more of the time than one part in so many, unless it was long ago.
+/// Looking for new files takes at most one part in this many of the time, unless it was long ago.
 const LOOKING_SHARE: u32 = 200;
 
 /// What a drainer has done.
@@ -135,7 +135,7 @@ pub struct Drainer {
     ignored: HashSet<String>,
     /// Bytes of the segments that wait for the next commit.
     pending_bytes: u64,
-    /// With so many of them a file of events is full.
+    /// The number of events at which a file is full.
     file_bytes: u64,
     /// Bytes of copies among them.
     copied_bytes: u64,
@@ -286,7 +286,7 @@ impl Drainer {
         Ok(())
     }
 
-    /// How long nobody misses the next round: programs that record much get their segments back soon,
+    /// How long the next round can wait: programs that record much get their segments back soon,
     /// those that do not are left alone.
     pub fn pause(&self) -> Duration {
         self.pause
@@ -349,7 +349,7 @@ impl Drainer {
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
                 let is_ours = name.ends_with(SEGMENT_SUFFIX) || name.ends_with(PROCESS_SUFFIX);
-                // A copy that nobody took was never completed.
+                // A copy that is still here was never completed.
                 if is_ours && (self.scope == Scope::Everyone || original(&name).is_some()) {
                     let _ = fs::remove_file(entry.path());
                 }
@@ -479,7 +479,8 @@ impl Drainer {
             // Its process made its own file before: it comes with the next look.
             return;
         } else {
-            self.problems.push(format!("{}: no file of its process", file.path().display()));
+            self.problems
+                .push(format!("{}: no process file for this recording", file.path().display()));
             self.ignored.insert(name);
             return;
         }
@@ -660,7 +661,7 @@ impl Drainer {
         self.writer.append(&self.tables, &self.batch)
     }
 
-    /// A segment is in a complete file: its process may have it again, or nobody.
+    /// A segment is in a complete file: its process may reuse it, or it is removed.
     fn give_back(&mut self, name: &str) {
         let Some(tracked) = self.segments.get_mut(name) else { return };
         let Some(index) = self.processes.index(tracked.file.process()) else { return };

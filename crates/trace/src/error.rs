@@ -65,7 +65,7 @@ pub enum TraceError {
         source: io::Error,
     },
     /// There is no `trace.json`, or another program's.
-    #[error("{}: not a trace of Feedline", .path.display())]
+    #[error("{}: not a Feedline trace", .path.display())]
     NotATrace {
         /// The folder.
         path: PathBuf,
@@ -106,7 +106,7 @@ pub enum TraceError {
         /// What it should be.
         expected: &'static str,
     },
-    /// A file that a program recorded into and that nobody has read yet.
+    /// A raw recording that could not be read.
     #[error("{path}")]
     Recording {
         /// The file.

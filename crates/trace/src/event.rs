@@ -74,7 +74,7 @@ pub struct Event {
     pub step: Option<i64>,
     /// The program's sample.
     pub sample: Option<i64>,
-    /// How many calls a summary stands for; 1 for everything else.
+    /// How many calls a summary covers; 1 for everything else.
     pub count: u64,
     /// The shortest call of a summary.
     pub shortest_ns: Option<u64>,

@@ -43,7 +43,7 @@ pub struct Output {
     pub slices: Option<Slices>,
 }
 
-/// Slices of a timeline, which may stand for several events each.
+/// Slices of a timeline, which may cover several events each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slices {
     /// Slices in the file.

@@ -38,7 +38,7 @@ pub(crate) fn float(out: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// The members of an object whose text is `object`, as text: what stands between its braces.
+/// The members of an object whose text is `object`, as text: what is between its braces.
 pub(crate) fn inner(object: &str) -> &str {
     let trimmed = object.trim();
     trimmed.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or("").trim()

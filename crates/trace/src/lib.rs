@@ -1,7 +1,7 @@
 //! Traces: what an event is, the folder in which a trace is kept, and the formats of other tools.
 //!
 //! A trace comes from a [`EventSource`] in batches and goes to a [`EventSink`]; every format is one or both. What
-//! events share (names, files, processes) stands in [`Tables`], which grow while events come.
+//! events share (names, files, processes) is in [`Tables`], which grow while events come.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What programs recorded and nobody drained: by a program that was started with the preload library and
+//! Recordings that were not drained: by a program that was started with the preload library and
 //! nothing else, or under a drainer that was killed.
 
 use std::fs;
@@ -12,10 +12,10 @@ use crate::error::TraceError;
 use crate::folder::{Claim, FolderWriter, WRITERS, numbers};
 use crate::tables::Tables;
 
-/// What was picked up.
+/// What [`recover`] added to a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Events.
+    /// Events that were added to the trace.
     pub events: u64,
     /// Processes that recorded them.
     pub processes: u64,
@@ -25,7 +25,7 @@ pub struct Recovered {
     pub writing: u64,
     /// Files in which other machines recorded; they are picked up there.
     pub elsewhere: u64,
-    /// Files that nobody could make sense of.
+    /// Files that could not be read, and why.
     pub problems: Vec<String>,
 }
 

@@ -360,9 +360,9 @@ fn damage_inside_a_file_never_panics() {
 fn other_folders_and_later_versions_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let name = dir.path().display().to_string();
-    assert_eq!(error_of(dir.path()).to_string(), format!("{name}: not a trace of Feedline"));
+    assert_eq!(error_of(dir.path()).to_string(), format!("{name}: not a Feedline trace"));
     fs::write(dir.path().join("trace.json"), "{}").unwrap();
-    assert_eq!(error_of(dir.path()).to_string(), format!("{name}: not a trace of Feedline"));
+    assert_eq!(error_of(dir.path()).to_string(), format!("{name}: not a Feedline trace"));
     let later = r#"{"format":"feedline-trace","version":2,"created_ns":0,"feedline":"9"}"#;
     fs::write(dir.path().join("trace.json"), later).unwrap();
     let words = "version 2 of the trace format; this Feedline reads up to 1";

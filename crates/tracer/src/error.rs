@@ -55,7 +55,7 @@ pub enum TracerError {
         folder: PathBuf,
     },
     /// The folder has the trace of an earlier parallel job in it.
-    #[error("{} holds the trace of another job", folder.display())]
+    #[error("{} already holds the trace of another job", folder.display())]
     OtherJob {
         /// The trace folder.
         folder: PathBuf,

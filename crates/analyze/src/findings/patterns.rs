@@ -87,8 +87,8 @@ fn small_reads(context: &RuleContext) -> Option<Finding> {
             "time per read",
             format!("{} plus bytes at {}", seconds(fixed as u64), rate(1e9 / slope)),
         ));
-        let wanted = 9.0 * fixed / slope;
-        finding.evidence.push(row("read size for 90 % of that rate", bytes(wanted)));
+        let needed = 9.0 * fixed / slope;
+        finding.evidence.push(row("read size for 90 % of that rate", bytes(needed)));
     }
     finding.actions = vec![
         "read larger pieces: merge adjacent reads, or read whole samples at once".into(),

@@ -1,7 +1,8 @@
 //! DFTracer's files as rows: read once, by many threads, and put together in the order of the files.
 
 use feedline_trace::dftracer::{
-    Chunk, DftracerSource, Joiner, Member, Naming, Next, Pieces, Wanted, member_starts, read_member,
+    Chunk, DftracerSource, Joiner, Member, Naming, Next, ParseScope, Pieces, member_starts,
+    read_member,
 };
 use feedline_trace::{Batch, EventSource as _, FileSlice, ReadStats, Tables, TraceError};
 
@@ -61,7 +62,7 @@ pub(crate) fn read(
     }
     *tables = Tables::default();
     receiver.restart();
-    let mut source = DftracerSource::of(slices.to_vec())?.only(Wanted::Rows);
+    let mut source = DftracerSource::of(slices.to_vec())?.only(ParseScope::Rows);
     let mut batch = Batch::default();
     let mut events = 0;
     while source.next_batch(tables, &mut batch)? {
@@ -175,8 +176,8 @@ fn pieces(
 fn work(slices: &[FileSlice], task: Task) -> Done {
     match task {
         Task::Begin(file) => Done::Begin(file),
-        Task::Text(bytes, at) => Done::Chunk(Box::new(Chunk::parse(&bytes, Wanted::Rows)), at),
-        Task::Member(file, start) => match read_member(&slices[file], start, Wanted::Rows) {
+        Task::Text(bytes, at) => Done::Chunk(Box::new(Chunk::parse(&bytes, ParseScope::Rows)), at),
+        Task::Member(file, start) => match read_member(&slices[file], start, ParseScope::Rows) {
             Ok(member) => Done::Member(start, member),
             Err(error) => Done::Broken(file, error),
         },
@@ -251,7 +252,7 @@ impl Reading<'_> {
             return Ok(());
         }
         let line = std::mem::take(&mut self.tail);
-        self.join(Chunk::parse(&line, Wanted::Rows))
+        self.join(Chunk::parse(&line, ParseScope::Rows))
     }
 
     fn join(&mut self, chunk: Chunk) -> Result<(), AnalyzeError> {

@@ -271,7 +271,7 @@ impl ProblemLog {
 /// The reason of a line whose event ends before it begins.
 const BACKWARD: &str = "ends before it begins";
 /// The reason of a line whose kind nobody knows.
-const UNKNOWN: &str = "is of a kind that is not known";
+const UNKNOWN: &str = "is an event of an unknown kind";
 
 fn title(process: &Process) -> String {
     let program = process.program.rsplit('/').next().unwrap_or_default();

@@ -298,7 +298,7 @@ fn what_is_wrong_in_a_file_of_many_is_named_by_it() {
         .map(|problem| (problem.code.as_str(), problem.places.as_slice()))
         .collect();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let line = [format!("{}:3 is an event without a time", at("b.json"))];
+    let line = [format!("{}:3 is an event without a timestamp", at("b.json"))];
     let torn = [at("c.json")];
     assert_eq!(places, [("bad-lines", &line[..]), ("truncated-file", &torn[..])]);
     assert_eq!(trace.events, 5);

@@ -1,4 +1,4 @@
-//! A run that only checkpoints: so many saves, then so many loads, oldest first, as DLIO does it.
+//! A run that only checkpoints: all saves, then all loads, oldest first, as in DLIO.
 
 use std::sync::atomic::Ordering;
 

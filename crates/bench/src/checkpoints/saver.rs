@@ -1,4 +1,4 @@
-//! One rank's checkpoints: saved while training waits or behind its back, found again, loaded.
+//! One rank's checkpoints: saved synchronously or in the background, found and loaded again.
 //!
 //! All ranks go through this together. The first rank opens a draft before anybody writes and gives it
 //! its name when everybody has written; a checkpoint that some rank could not write never gets one.
@@ -46,7 +46,7 @@ struct Pending {
     label: CheckpointLabel,
     version: u64,
     start: Moment,
-    /// How long training stood still for it,
+    /// How long training paused for it,
     pause_ns: u64,
     /// and when it went on.
     resumed_ns: u64,
@@ -134,8 +134,8 @@ impl<'a> Saver<'a> {
         self.risk.save(0, self.job.clock.now());
     }
 
-    /// Saves, in the way the workload says. Gives what has ended by then: a save that goes on behind
-    /// the trainer's back comes from [`Saver::poll`] or [`Saver::drain`].
+    /// Saves, in the way the workload says. Returns what has ended by then: a save that continues in
+    /// the background comes from [`Saver::poll`] or [`Saver::drain`].
     pub(crate) fn save(
         &mut self,
         label: CheckpointLabel,
@@ -270,13 +270,13 @@ impl<'a> Saver<'a> {
     pub(crate) fn load(&mut self, name: &str) -> Result<Option<CheckpointOutcome>, BenchError> {
         let store = &*self.job.store;
         let looked = self.look_up(name);
-        if let Ok((_, wanted)) = &looked {
-            self.make_room(wanted);
+        if let Ok((_, selection)) = &looked {
+            self.make_room(selection);
         }
-        let Some((description, wanted)) = self.agree(looked)? else { return Ok(None) };
+        let Some((description, selection)) = self.agree(looked)? else { return Ok(None) };
         let mut span = spans::RESTART.begin();
         let start = Moment::now(self.job.clock);
-        let loaded = wanted.plan(store, name).and_then(|plan| {
+        let loaded = selection.plan(store, name).and_then(|plan| {
             let contents = Contents::new(
                 description.seed,
                 description.version,
@@ -302,12 +302,12 @@ impl<'a> Saver<'a> {
 
     /// What a checkpoint says of itself and this rank wants of it, whose files are as they were and no
     /// longer in the page cache, if they shall not be.
-    fn look_up(&self, name: &str) -> Result<(Description, Wanted), BenchError> {
+    fn look_up(&self, name: &str) -> Result<(Description, Selection), BenchError> {
         let store = &*self.job.store;
         let description = Description::read(store, name)?;
-        let wanted = self.wanted(&description, name)?;
+        let selection = self.selection(&description, name)?;
         for (number, (file, bytes)) in description.files.iter().enumerate() {
-            if !wanted.cares_for(file, number, self.ranks.on_node()) {
+            if !selection.cares_for(file, number, self.ranks.on_node()) {
                 continue;
             }
             Description::check_file(store, name, (file, *bytes))?;
@@ -315,13 +315,13 @@ impl<'a> Saver<'a> {
                 store.evict(&format!("{name}/{file}"))?;
             }
         }
-        Ok((description, wanted))
+        Ok((description, selection))
     }
 
     /// Sees to it that there is memory for what is loaded, where it goes to memory: another rank's part
     /// may be larger than this rank's own.
-    fn make_room(&mut self, wanted: &Wanted) {
-        let specs = wanted.specs();
+    fn make_room(&mut self, selection: &Selection) {
+        let specs = selection.specs();
         let fits = |held: &Held| held.fits(&specs);
         if self.job.workload.checkpoint.verify || self.held.as_ref().is_none_or(fits) {
             self.room = None;
@@ -331,7 +331,7 @@ impl<'a> Saver<'a> {
     }
 
     /// What this rank wants of a checkpoint, and in which files it is.
-    fn wanted(&self, description: &Description, name: &str) -> Result<Wanted, BenchError> {
+    fn selection(&self, description: &Description, name: &str) -> Result<Selection, BenchError> {
         let (rank, size) = (self.ranks.rank(), self.ranks.size());
         let shift = match (self.job.workload.checkpoint.recovery_rank_shift, self.ranks.on_node().1)
         {
@@ -351,7 +351,7 @@ impl<'a> Saver<'a> {
         if container_name == CheckpointContainer::Dcp.as_str() {
             let files = rank_files((&container_name, container), layout.files(rank), rank);
             let specs = files.iter().map(|file| file.spec.clone()).collect();
-            return Ok(Wanted::Anywhere { saved_ranks: description.ranks, specs });
+            return Ok(Selection::Anywhere { saved_ranks: description.ranks, specs });
         }
         if description.ranks != size {
             let (folder, ranks) = (self.job.store.locate(name), size);
@@ -359,7 +359,7 @@ impl<'a> Saver<'a> {
             return Err(CheckpointError::Ranks { folder, saved, ranks, container }.into());
         }
         let files = rank_files((&container_name, container), layout.files(rank), rank);
-        Ok(Wanted::Files(container, files))
+        Ok(Selection::Files(container, files))
     }
 
     /// Opens a draft before any rank writes to it; none if some rank was stopped at it.
@@ -453,7 +453,7 @@ impl<'a> Saver<'a> {
         if self.agree(published)?.is_none() {
             return Ok(None);
         }
-        // Where every machine has storage of its own, nobody has done that for this one.
+        // Where every machine has its own storage, rank 0 has not done that for this one.
         let leads_other_node = self.leads_node() && !self.leads();
         if draft.is_hidden() && leads_other_node && store.exists(&draft.folder)? {
             self.write_descriptions(draft, label, version)?;
@@ -476,7 +476,7 @@ impl<'a> Saver<'a> {
         Ok(())
     }
 
-    /// Removes the oldest checkpoints, if only so many are to stay.
+    /// Removes the oldest checkpoints beyond the number to keep.
     fn prune(&mut self, newest: &str) -> Result<(), BenchError> {
         for names in [&mut self.published, &mut self.own] {
             names.retain(|name| name != newest);
@@ -547,36 +547,38 @@ fn index(job: &SaveJob<'_>, ranks: u32) -> RankFile {
     RankFile::of_bytes(DCP_METADATA_NAME, dcp_metadata(&files))
 }
 
-/// What a rank wants of a checkpoint.
-enum Wanted {
+/// What a rank loads from a checkpoint.
+enum Selection {
     /// Its own files.
     Files(&'static dyn Container, Vec<Arc<RankFile>>),
     /// Its tensors, wherever the checkpoint's index says they are.
     Anywhere { saved_ranks: u32, specs: Vec<FileSpec> },
 }
 
-impl Wanted {
+impl Selection {
     /// Whether this rank is the one of its machine that looks after a file before it is read: its own,
     /// or if any rank may read any of them, those that fall to its place.
     fn cares_for(&self, name: &str, number: usize, (place, ranks): (u32, u32)) -> bool {
         match self {
-            Wanted::Files(_, files) => files.iter().any(|file| file.name == name),
-            Wanted::Anywhere { .. } => number % ranks.max(1) as usize == place as usize,
+            Selection::Files(_, files) => files.iter().any(|file| file.name == name),
+            Selection::Anywhere { .. } => number % ranks.max(1) as usize == place as usize,
         }
     }
 
     /// The tensors that are loaded.
     fn specs(&self) -> Vec<FileSpec> {
         match self {
-            Wanted::Files(_, files) => files.iter().map(|file| file.spec.clone()).collect(),
-            Wanted::Anywhere { specs, .. } => specs.clone(),
+            Selection::Files(_, files) => files.iter().map(|file| file.spec.clone()).collect(),
+            Selection::Anywhere { specs, .. } => specs.clone(),
         }
     }
 
     fn plan(self, store: &dyn Store, folder: &str) -> Result<LoadPlan, CheckpointError> {
         match self {
-            Wanted::Files(container, files) => LoadPlan::of_files(store, container, folder, &files),
-            Wanted::Anywhere { saved_ranks, specs } => {
+            Selection::Files(container, files) => {
+                LoadPlan::of_files(store, container, folder, &files)
+            }
+            Selection::Anywhere { saved_ranks, specs } => {
                 LoadPlan::of_dcp(store, folder, saved_ranks, specs)
             }
         }
@@ -615,7 +617,7 @@ fn outcome(
     };
     CheckpointOutcome {
         direction,
-        // Given by whoever lists it.
+        // Filled in by the caller that lists it.
         number: 0,
         start,
         end,

@@ -80,17 +80,17 @@ fn look(run: &Run, bytes: u64) -> Result<Found, BenchError> {
     }
     let names = (1..=writes).map(|step| CheckpointLabel { epoch: 1, step }.name());
     let new = names.filter(|name| !earlier.contains(name)).count() as u64;
-    // One that takes the place of another stands beside it until it is complete.
+    // A checkpoint that replaces another is next to it until it is complete.
     let together = checkpoint.keep_last.map_or(new, |keep| new.min(keep)) + 1;
     check_room(store, bytes.saturating_mul(together.min(writes)))?;
-    let (wanted, found) = (checkpoint.num_checkpoints_read.unwrap_or(0), earlier.len() as u64);
-    if only && writes == 0 && found < wanted {
-        return Err(BenchError::FewCheckpoints { folder: store.locate(""), wanted, found });
+    let (expected, found) = (checkpoint.num_checkpoints_read.unwrap_or(0), earlier.len() as u64);
+    if only && writes == 0 && found < expected {
+        return Err(BenchError::FewCheckpoints { folder: store.locate(""), expected, found });
     }
     Ok(Found { tag: Draft::tag(), earlier, removed })
 }
 
-/// Refuses what this machine's memory does not hold, before the kernel ends somebody for it.
+/// Refuses what does not fit this machine's memory, before the kernel kills a process for it.
 fn check_memory(run: &Run, plan: &CheckpointPlan) -> Result<(), BenchError> {
     let geometry = run.team.geometry();
     let here = geometry.ranks_on(geometry.node_of(run.team.process()));

@@ -166,7 +166,7 @@ pub struct StartFigures {
     pub consumer_cpu_ns: f64,
 }
 
-/// Why a text is no calibration.
+/// Why a text is not a usable calibration.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrationError {
     /// No JSON, or not with these keys.
@@ -179,7 +179,7 @@ pub enum CalibrationError {
         found: u64,
     },
     /// A value that no measurement gives.
-    #[error("not a calibration: `{key}` has a time that is negative or no number")]
+    #[error("not a calibration: `{key}` has a time that is negative or not a number")]
     Time {
         /// Where.
         key: String,
@@ -190,7 +190,7 @@ impl Calibration {
     /// Reads a calibration from its text.
     ///
     /// # Errors
-    /// The text is none, or of another version.
+    /// If the text is not a calibration, or one of another version.
     pub fn parse(text: &str) -> Result<Self, CalibrationError> {
         let value: serde_json::Value = serde_json::from_str(text)?;
         if let Some(found) = value.get("feedline_calibration").and_then(serde_json::Value::as_u64)
@@ -394,11 +394,11 @@ pub(crate) mod tests {
         );
         assert_eq!(
             refused(&text.replace("\"cpu_ns\":500.0", "\"cpu_ns\":-1")),
-            "not a calibration: `readers.npz` has a time that is negative or no number"
+            "not a calibration: `readers.npz` has a time that is negative or not a number"
         );
         assert_eq!(
             refused(&text.replace("200.0", "-200.0")),
-            "not a calibration: `data_loader.hand_over` has a time that is negative or no number"
+            "not a calibration: `data_loader.hand_over` has a time that is negative or not a number"
         );
     }
 
@@ -468,7 +468,7 @@ pub(crate) mod tests {
         let often = Often::Once;
         assert_eq!(found.start, WorkerStart { consumer_ns: 8000, worker_ns: 9000, often });
         assert_eq!(found.tensor_bytes, Some(77));
-        // tf.data hands nothing over and starts nobody.
+        // tf.data hands nothing over and starts no workers.
         let found =
             cost(&|w: &mut Workload| w.reader.data_loader = DataLoader::Tensorflow).unwrap();
         assert_eq!((found.hand_over, found.start.consumer_ns), (HandOver::default(), 0));

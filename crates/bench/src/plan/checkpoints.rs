@@ -64,7 +64,7 @@ impl CheckpointPlan {
         self.layout
     }
 
-    /// Bytes of buffers that a rank may use which saves so many bytes.
+    /// Bytes of buffers for a rank that saves this many bytes.
     pub fn buffer_bytes(&self, state_bytes: u64) -> u64 {
         let Saving { mode, saves_in_flight, chunk_a_stream, pool_size, .. } = self.saving;
         pool_size.unwrap_or(match mode {

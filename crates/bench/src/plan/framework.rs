@@ -73,17 +73,17 @@ impl FrameworkPlan {
         if !Self::is_wanted(workload) {
             return Ok(Self::Ignored);
         }
-        let wanted = workload.reader.interpreter;
+        let mode = workload.reader.interpreter;
         let format = workload.dataset.format.name;
         let Some(found) = found else {
-            return match wanted {
+            return match mode {
                 Interpreter::Calibrated => Err(BenchError::NotCalibrated),
                 _ => Ok(Self::left_out("this machine has no calibration".into(), workload, plan)),
             };
         };
         let Some(cost) = found.calibration.cost(workload, plan.semantics) else {
             let file = found.file.to_owned();
-            return match wanted {
+            return match mode {
                 Interpreter::Calibrated => {
                     Err(BenchError::FormatNotCalibrated { format: format.to_owned(), file })
                 }
@@ -94,7 +94,7 @@ impl FrameworkPlan {
             };
         };
         let measured_on = &found.calibration.machine.cpu;
-        if measured_on != found.cpu && wanted == Interpreter::Auto {
+        if measured_on != found.cpu && mode == Interpreter::Auto {
             let why = format!("the calibration is of another CPU ({measured_on})");
             return Ok(Self::left_out(why, workload, plan));
         }

@@ -16,7 +16,7 @@ const RANK_ENDINGS: [&str; 3] = ["_output.json", "_per_epoch_stats.json", "_step
 /// What to do with results that are there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// They are somebody's work: refuse.
+    /// Keep them and refuse to run.
     Refuse,
     /// Replace them, as DLIO does.
     Replace,
@@ -41,7 +41,7 @@ impl OutputFolder {
             Err(fs::TryLockError::WouldBlock) => {
                 return Err(BenchError::OutputBusy { folder: path.display().to_string() });
             }
-            // A file system without locks cannot tell of other runs; that is no reason not to run.
+            // A file system without locks cannot tell of other runs; run anyway.
             Err(fs::TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
             Err(fs::TryLockError::Error(source)) => return Err(output(source)),
         }

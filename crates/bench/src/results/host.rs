@@ -13,7 +13,7 @@ pub struct Host {
     pub cpus: u32,
     /// Bytes of memory.
     pub memory_bytes: u64,
-    /// `/proc/cpuinfo` as a map; of several processors the last one stands.
+    /// `/proc/cpuinfo` as a map; of several processors, the last one wins.
     pub cpuinfo: Vec<(String, String)>,
     /// `/proc/meminfo` as a map.
     pub meminfo: Vec<(String, String)>,

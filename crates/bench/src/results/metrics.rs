@@ -1,4 +1,4 @@
-//! The arithmetic behind every reported number. Pure: steps and clock readings come in.
+//! The arithmetic of every reported number. Pure: steps and clock readings come in.
 //!
 //! [`BlockTally`] keeps what DLIO's formulas need of a block, [`StrictTally`] what the strict ones
 //! need of an epoch; both take one step at a time and stay the same size.
@@ -60,7 +60,7 @@ pub struct BlockTally {
 }
 
 impl BlockTally {
-    /// Adds a step. The window is applied to each block anew, as DLIO does.
+    /// Adds a step. The window starts over with each block, as in DLIO.
     pub fn add(&mut self, step: &Step, window: &Window) {
         if window.counts(self.steps) {
             self.compute_ns += step.compute_ns;
@@ -155,7 +155,7 @@ impl StrictTally {
     }
 }
 
-/// Samples per second of all ranks, which have read so many: the slowest rank's time counts.
+/// Samples per second of all ranks: the total over the slowest rank's time.
 pub(crate) fn strict_throughput(ranks: &[StrictTally], samples: u64) -> Option<f64> {
     let slowest = ranks.iter().map(|rank| rank.split.total_ns()).max().unwrap_or(0);
     (slowest > 0).then(|| samples as f64 / seconds(slowest))

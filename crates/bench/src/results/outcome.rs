@@ -250,9 +250,9 @@ pub struct CheckpointOutcome {
     pub publish_ns: u64,
     /// Time in which the checkpoint as a whole was given its name, when all ranks had written.
     pub commit_ns: u64,
-    /// Time in which training stood still.
+    /// How long training paused.
     pub pause_ns: u64,
-    /// Time from there to the end of this rank's part, behind the back of training.
+    /// Time from there to the end of this rank's part, in the background of training.
     pub background_ns: u64,
     /// Requests that this sent over a network.
     pub requests: u64,

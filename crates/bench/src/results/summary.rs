@@ -1,6 +1,6 @@
 //! The run's metrics, from what the ranks measured.
 //!
-//! DLIO's metrics keep DLIO's names and formulas; the strict ones stand beside them. A value that
+//! DLIO's metrics keep DLIO's names and formulas; the strict ones are added to them. A value that
 //! does not exist (no evaluation, too few steps) is `None` here and `null` in JSON, never NaN (Q29).
 
 use crate::plan::Semantics;

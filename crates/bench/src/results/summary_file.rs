@@ -1,4 +1,4 @@
-//! `summary.json` as a type: written at the end of a run, read back by whoever compares runs.
+//! `summary.json` as a type: written at the end of a run, read back to compare runs.
 //!
 //! The keys at the top and below `metric` are DLIO's; everything that Feedline adds is below
 //! `feedline`. `feedline explain` describes each number. A value that does not exist is `null`.

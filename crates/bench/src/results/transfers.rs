@@ -36,7 +36,7 @@ pub struct Transfer {
     pub seconds: f64,
     /// From the begin until rank 0 was done with its own part.
     pub rank0_seconds: f64,
-    /// Time for which the rank that waited longest stood still.
+    /// How long the rank that waited longest paused.
     pub pause_seconds: f64,
     /// Time in the background of the rank with the most.
     pub background_seconds: f64,
@@ -45,7 +45,7 @@ pub struct Transfer {
 }
 
 impl Transfers {
-    /// All checkpoints that went that way; none if there are none.
+    /// Totals of all saves or of all loads; `None` without any.
     pub(crate) fn new(outcome: &Outcome, direction: Direction) -> Option<Self> {
         let of_rank = |rank: &RankOutcome| -> Vec<CheckpointOutcome> {
             let all = rank.epochs.iter().flat_map(|epoch| &epoch.checkpoints);

@@ -30,7 +30,7 @@ pub(crate) fn on_ranks(
             let name = format!("rank {}", rank.rank());
             let started = scope.spawn(name.clone(), move || store(one_rank(rank, stop, work)));
             if let Err(source) = started {
-                rank.abort("no thread can be started for it");
+                rank.abort("cannot start its thread");
                 store(Err(BenchError::NoThread { name, source }));
                 break;
             }

@@ -8,7 +8,7 @@ use rand_distr::{Distribution, Exp, Gamma, Normal, Poisson, Uniform};
 /// A stream of durations. The absolute value of a draw counts, as in DLIO.
 pub(crate) struct Durations {
     law: Law,
-    /// By name: `rand` may put another generator behind its standard one, and equal seeds must give equal
+    /// By name: `rand` may replace its standard generator, and equal seeds must give equal
     /// durations for ever.
     random: ChaCha12Rng,
 }

@@ -6,7 +6,7 @@ use feedline_dataset::DataSet;
 use feedline_store::StoreError;
 use serde::{Deserialize, Serialize};
 
-/// What happens to the page cache before an epoch. Time that it takes is nobody's.
+/// What happens to the page cache before an epoch. The time it takes is not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CachePolicy {
     /// Nothing, as in real training: what earlier reads left is used.

@@ -1,8 +1,8 @@
 //! The ZIP archive that `torch.save` writes into a stream, byte for byte: members stored one after
-//! another, checksums in descriptors behind them, data aligned by an extra field named `FB`.
+//! another, checksums in descriptors after them, data aligned by an extra field named `FB`.
 //!
-//! ZIP64 fields appear where torch's writer has them: at members of 4 GiB and behind 4 GiB, and always
-//! at the end. Every checksum stands behind its bytes, so one pass is enough.
+//! ZIP64 fields appear where torch's writer has them: at members of 4 GiB or past the first 4 GiB, and always
+//! at the end. Every checksum comes after its bytes, so one pass is enough.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) const ENTRY_BYTES: u64 = 46;
 pub(super) const END_BYTES: u64 = 22;
 pub(super) const END64_BYTES: u64 = 56;
 pub(super) const LOCATOR64_BYTES: u64 = 20;
-/// Sizes and offsets from this on stand in ZIP64 fields.
+/// Sizes and offsets from this on are in ZIP64 fields.
 pub(super) const WIDE: u64 = u32::MAX as u64;
 pub(super) const ZIP64_EXTRA: u16 = 1;
 
@@ -45,7 +45,7 @@ pub(super) enum Payload<'a> {
 #[derive(Default)]
 pub(super) struct ArchiveWriter {
     parts: Vec<Part>,
-    /// Known bytes behind the last part, and where they begin.
+    /// Known bytes after the last part, and where they begin.
     bytes: Vec<u8>,
     holes: Vec<Hole>,
     bytes_at: u64,

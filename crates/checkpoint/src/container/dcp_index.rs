@@ -44,7 +44,7 @@ pub struct DcpTensor {
     pub chunks: Vec<DcpChunk>,
 }
 
-/// A piece of a tensor and the archive that it stands in.
+/// A piece of a tensor and the archive that holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DcpChunk {
     /// Where it begins in the tensor, axis by axis.
@@ -70,11 +70,11 @@ pub fn read_dcp_metadata(bytes: &[u8]) -> Result<DcpIndex, ContainerError> {
     let pickle = pickle.map_err(|broken| damaged(broken.what, broken.at as u64))?;
     let field = |name| {
         let items = pickle.attribute(pickle.root, METADATA, name).and_then(|it| pickle.items(it));
-        items.ok_or_else(|| damaged("no metadata of a checkpoint", 0))
+        items.ok_or_else(|| damaged("no checkpoint metadata", 0))
     };
     let places = Places::of(&pickle, field("storage_data")?)?;
     let mut tensors = Vec::new();
-    // Every name and every piece stands in the pickle; more of them would be one used many times.
+    // Every name and every piece is in the pickle once; more of them would be one used many times.
     let mut name_bytes_left = bytes.len();
     let mut chunks_left = places.by_piece.len();
     for &(name, value) in field("state_dict_metadata")? {
@@ -96,12 +96,12 @@ pub fn find_dcp_chunk(object: &mut dyn Object, chunk: &DcpChunk) -> Result<Found
     let mut archive = stretch.part(chunk.offset, chunk.length)?;
     let directory = Directory::read(&mut archive, TAIL_BYTES)?;
     if directory.archive_at != 0 {
-        return Err(damaged("something before the archive", chunk.offset));
+        return Err(damaged("data before the archive", chunk.offset));
     }
     let mut found = torch_tensors::list_archive(&mut archive, &directory)?;
     match found.pop() {
         Some(tensor) if found.is_empty() && tensor.shape == chunk.sizes => Ok(tensor),
-        _ => Err(damaged("another tensor than the metadata says", chunk.offset)),
+        _ => Err(damaged("a different tensor than the metadata describes", chunk.offset)),
     }
 }
 
@@ -109,7 +109,7 @@ fn damaged(what: &'static str, offset: u64) -> ContainerError {
     ContainerError::Damaged { container: NAME, what, offset }
 }
 
-/// Where pieces stand.
+/// Where the pieces of each tensor are.
 struct Places<'a, 'p> {
     pickle: &'a Pickle<'p>,
     /// By the tensor's name and the piece's offsets; values that are no tensors have none.
@@ -148,9 +148,9 @@ impl<'a, 'p> Places<'a, 'p> {
             };
             let (key, (place, transformed)) = key()
                 .zip(place())
-                .ok_or_else(|| damaged("a broken place of a tensor in the metadata", 0))?;
+                .ok_or_else(|| damaged("an invalid tensor location in the metadata", 0))?;
             if transformed {
-                let what = format!("pieces of {} that are compressed", key.0);
+                let what = format!("compressed pieces of {}", key.0);
                 return Err(ContainerError::Unsupported { container: NAME, what });
             }
             by_piece.insert(key, place);
@@ -165,7 +165,7 @@ impl<'a, 'p> Places<'a, 'p> {
         chunks_left: &mut usize,
     ) -> Result<DcpTensor, ContainerError> {
         let pickle = self.pickle;
-        let broken = || damaged("a broken tensor in the metadata", 0);
+        let broken = || damaged("an invalid tensor in the metadata", 0);
         let of = |name| pickle.attribute(value, TENSOR, name).ok_or_else(broken);
         let properties = pickle.state(of("properties")?, PROPERTIES);
         let dtype = properties.and_then(|it| pickle.global(*pickle.elements(it)?.first()?));

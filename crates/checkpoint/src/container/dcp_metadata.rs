@@ -134,7 +134,7 @@ fn put_chunk(pickler: &mut Pickler<'_>, tensor: &Tensor) {
     });
 }
 
-/// Where each name stands in the dictionaries of the saved state: at the top.
+/// Where each name is in the dictionaries of the saved state: at the top.
 fn put_names<'a>(pickler: &mut Pickler<'a>, wholes: &[Whole<'a>]) {
     pickler.dict(wholes, |pickler, whole| {
         let name = &whole.tensor().share.name;

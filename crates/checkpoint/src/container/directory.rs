@@ -27,11 +27,11 @@ pub(super) struct Directory {
 /// A member of an archive.
 pub(super) struct Member {
     pub(super) name: String,
-    /// Where its local header stands in the archive.
+    /// Offset of its local header in the archive.
     header_at: u64,
     pub(super) size: u64,
     flags: u16,
-    /// Whether its bytes stand as they are.
+    /// Whether its bytes are stored without compression.
     plain: bool,
 }
 
@@ -52,8 +52,9 @@ impl Directory {
         while !rest.is_empty() {
             let entry_at = place.directory_at + place.size - rest.len() as u64;
             let member = Member::parse(&mut rest, at);
-            members
-                .push(member.ok_or_else(|| stretch.damaged("a broken directory entry", entry_at))?);
+            members.push(
+                member.ok_or_else(|| stretch.damaged("an invalid directory entry", entry_at))?,
+            );
         }
         if members.len() as u64 != place.entries {
             return Err(stretch.damaged("a wrong number of members", place.directory_at));
@@ -91,10 +92,10 @@ impl Directory {
         let header = stretch.read(at, LOCAL_BYTES, "member")?;
         let begins = u32_at(&header, 0) == Some(LOCAL);
         let lens = u16_at(&header, 26).zip(u16_at(&header, 28)).filter(|_| begins);
-        let (name, extra) = lens.ok_or_else(|| stretch.damaged("no member of the archive", at))?;
+        let (name, extra) = lens.ok_or_else(|| stretch.damaged("no archive member", at))?;
         let data_at = member.header_at + LOCAL_BYTES + u64::from(name) + u64::from(extra);
         if data_at + member.size > next {
-            return Err(stretch.damaged("a member larger than its place", at));
+            return Err(stretch.damaged("a member larger than its space", at));
         }
         Ok(data_at)
     }
@@ -141,7 +142,7 @@ impl Member {
     }
 }
 
-/// Where the directory stands, in the stretch.
+/// Where the directory is, in the stretch.
 struct Place {
     archive_at: u64,
     directory_at: u64,
@@ -152,7 +153,7 @@ struct Place {
 impl Place {
     fn find(stretch: &mut Stretch<'_>) -> Result<Place, ContainerError> {
         let len = stretch.len();
-        let missing = |stretch: &Stretch<'_>| stretch.damaged("no end of an archive", len);
+        let missing = |stretch: &Stretch<'_>| stretch.damaged("no end-of-archive record", len);
         let end_at = len.checked_sub(END_BYTES).ok_or_else(|| missing(stretch))?;
         let end = stretch.read(end_at, END_BYTES, "end")?;
         let narrow = Place::narrow(&end).ok_or_else(|| missing(stretch))?;
@@ -160,14 +161,14 @@ impl Place {
             Some(wide) => wide,
             None => (end_at, narrow),
         };
-        // The directory ends where the end begins, and knows how far behind the archive's begin it is.
+        // The directory ends where the end begins, and says how far it is from the archive's beginning.
         let directory_at = behind.checked_sub(size);
         let archive_at = directory_at.and_then(|at| at.checked_sub(offset));
         match (directory_at, archive_at) {
             (Some(directory_at), Some(archive_at)) => {
                 Ok(Place { archive_at, directory_at, size, entries })
             }
-            _ => Err(stretch.damaged("a directory beyond the file", behind)),
+            _ => Err(stretch.damaged("a directory beyond the end of the file", behind)),
         }
     }
 
@@ -180,7 +181,7 @@ impl Place {
     }
 }
 
-/// The same from the ZIP64 end record, and where that stands, if there is one.
+/// The same from the ZIP64 end record, and its position, if there is one.
 fn wide_end(
     stretch: &mut Stretch<'_>,
     end_at: u64,
@@ -195,7 +196,7 @@ fn wide_end(
         (Some(END64), [Some(entries), Some(size), Some(offset)]) => {
             Ok(Some((at, [entries, size, offset])))
         }
-        _ => Err(stretch.damaged("no zip64 end of an archive", at)),
+        _ => Err(stretch.damaged("no zip64 end-of-archive record", at)),
     }
 }
 

@@ -62,7 +62,7 @@ impl<'a> Pickler<'a> {
         }
     }
 
-    /// A text that CPython made anew, so that it is not the same object as an equal one.
+    /// A new string in CPython, so that it is not the same object as an equal one.
     pub(super) fn fresh_text(&mut self, text: &str) -> u32 {
         self.op_with(b'X', &(text.len() as u32).to_le_bytes());
         self.out.extend(text.as_bytes());
@@ -101,7 +101,7 @@ impl<'a> Pickler<'a> {
                 self.out.push(one);
             }
             _ => {
-                // CPython notices that a full batch was the last one by an empty batch behind it.
+                // CPython notices that a full batch was the last one by an empty batch after it.
                 let mut rest = items;
                 loop {
                     let (batch, behind) = rest.split_at(rest.len().min(BATCH));

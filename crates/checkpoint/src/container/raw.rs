@@ -1,8 +1,8 @@
 //! `raw`: tensors and nothing else, from the first byte on, for the speed of the storage alone.
 //!
-//! Each tensor begins at a multiple of 64 bytes, zeros stand between. Behind the last one, again at a
+//! Each tensor begins at a multiple of 64 bytes, with zeros in between. After the last one, again at a
 //! multiple of 64, follows a JSON text, `{"tensors":[{"path":[…],"dtype":"float32","len":5,"at":64}]}`,
-//! and behind that 16 bytes: the text's length (u64, little-endian) and `FEEDRAW1`.
+//! followed by 16 bytes: the text's length (u64, little-endian) and `FEEDRAW1`.
 
 use std::sync::Arc;
 
@@ -80,12 +80,12 @@ impl Container for Raw {
         let text_at = text_at.ok_or_else(|| stretch.damaged("no footer", footer_at))?;
         let text = stretch.read(text_at, len, "index")?;
         let index: Index = serde_json::from_slice(&text)
-            .map_err(|_| stretch.damaged("an index that is not JSON of tensors", text_at))?;
+            .map_err(|_| stretch.damaged("an index that is not a JSON map of tensors", text_at))?;
         let mut found = index
             .tensors
             .into_iter()
             .map(|entry| {
-                entry.found(text_at).ok_or_else(|| stretch.damaged("a broken tensor", text_at))
+                entry.found(text_at).ok_or_else(|| stretch.damaged("an invalid tensor", text_at))
             })
             .collect::<Result<Vec<Found>, ContainerError>>()?;
         found.sort_by_key(|tensor| tensor.at);

@@ -1,7 +1,7 @@
-//! `safetensors`: named tensors one after another behind a JSON header, as the reference writes them.
+//! `safetensors`: named tensors one after another after a JSON header, as the reference writes them.
 //!
 //! Names are the keys of a tensor's path with dots between them. The reference puts wider types first
-//! and then goes by name, which is what keeps every tensor aligned; so tensors do not stand in the order
+//! and then goes by name, which is what keeps every tensor aligned; so tensors are not in the order
 //! of the specification. There are no checksums.
 
 use std::cmp::Reverse;

@@ -14,7 +14,7 @@ pub(super) struct Stretch<'a> {
     pub(super) container: &'static str,
     begin: u64,
     len: u64,
-    /// The last bytes, as far as they were read, because directories and their ends stand there.
+    /// The last bytes, as far as they were read, because directories and their ends are there.
     tail: Vec<u8>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Stretch<'a> {
     fn check(&self, at: u64, len: u64) -> Result<(), ContainerError> {
         match at.checked_add(len) {
             Some(end) if end <= self.len => Ok(()),
-            _ => Err(self.damaged("a place beyond its end", at)),
+            _ => Err(self.damaged("a position beyond its end", at)),
         }
     }
 }

@@ -284,7 +284,7 @@ fn data_files_by_torch_are_found_without_their_metadata() {
     let found = index(&Dcp, RANK_0).unwrap();
     let shapes: Vec<&[u64]> = found.iter().map(|found| found.shape.as_slice()).collect();
     assert_eq!(shapes, [[5].as_slice(), &[1, 3]]);
-    // The first archive of the other rank holds a number, which is no tensor.
+    // The first archive of the other rank holds a number, not a tensor.
     let found = index(&Dcp, RANK_1).unwrap();
     let shapes: Vec<&[u64]> = found.iter().map(|found| found.shape.as_slice()).collect();
     assert_eq!(shapes, [[5].as_slice(), &[1, 3], &[4]]);
@@ -315,7 +315,7 @@ fn metadata_of_ours_tells_where_every_piece_is() {
     };
     assert_eq!(index.tensors.len(), 2);
     assert_eq!(index.tensors[0].shape, [8]);
-    // The third rank has what the second has, and the empty piece of `b` is nobody's.
+    // The third rank has what the second has, and no rank has the empty piece of `b`.
     assert_eq!(
         pieces(&index.tensors[0]),
         [(0, 5, names[0].to_owned(), 0), (5, 3, names[1].to_owned(), 0)]
@@ -503,6 +503,6 @@ fn broken_images_are_noticed() {
             let holes = vec![Hole { at: 0, tensor: 3 }];
             image.parts[0].body = Body::Bytes { bytes: vec![0; 1216].into(), holes };
         },
-        "part 0: hole at 0 stands before tensor 3",
+        "part 0: hole at 0 comes before tensor 3",
     );
 }

@@ -1,9 +1,9 @@
 //! `torch`: what `torch.save` writes for a dictionary of tensors.
 //!
 //! The bytes are those of torch 2.15, but for the archive's `serialization_id`, into which torch mixes
-//! the checksums of all members: here it depends on their names and sizes. Tensors stand in the order of
+//! the checksums of all members: here it depends on their names and sizes. Tensors are in the order of
 //! the file's specification, one storage each. In a file by torch itself, tensors that share a storage
-//! are found at their own places in it; those whose elements do not stand in a row are refused.
+//! are found at their own places in it; those that are not contiguous are refused.
 
 use std::collections::HashMap;
 

@@ -14,7 +14,7 @@ use crate::{ContainerError, DType};
 
 /// The first read of a file, from its end: the directory of some 900 tensors is in it.
 const TAIL_BYTES: u64 = 64 << 10;
-/// Bytes that may stand between the pickle and the byte order for both to be read at once.
+/// Bytes that may be between the pickle and the byte order for both to be read at once.
 const GAP_BYTES: u64 = 4096;
 /// Dictionaries in one another, at most.
 const DEPTH_MAX: usize = 64;
@@ -28,7 +28,7 @@ const PARAMETERS: [&str; 2] = ["_rebuild_parameter", "_rebuild_parameter_with_st
 pub(super) fn list(stretch: &mut Stretch<'_>) -> Result<Vec<Found>, ContainerError> {
     let directory = Directory::read(stretch, TAIL_BYTES)?;
     if directory.archive_at != 0 {
-        return Err(stretch.damaged("something before the archive", 0));
+        return Err(stretch.damaged("data before the archive", 0));
     }
     list_archive(stretch, &directory)
 }
@@ -113,7 +113,7 @@ impl Walk<'_, '_> {
     fn visit(&mut self, stretch: &mut Stretch<'_>, value: Ref) -> Result<(), ContainerError> {
         self.entries_left = match self.entries_left.checked_sub(1) {
             Some(left) if self.path.len() <= DEPTH_MAX => left,
-            _ => return Err(stretch.unsupported("dictionaries that contain one another")),
+            _ => return Err(stretch.unsupported("dictionaries that contain each other")),
         };
         let pickle = self.pickle;
         if let Some(items) = pickle.items(value) {
@@ -124,7 +124,7 @@ impl Walk<'_, '_> {
                     _ => None,
                 };
                 let Some(key) = key else {
-                    return Err(stretch.unsupported("a key that is neither a text nor a number"));
+                    return Err(stretch.unsupported("a key that is neither a string nor a number"));
                 };
                 self.descend(stretch, key, item)?;
             }
@@ -137,7 +137,7 @@ impl Walk<'_, '_> {
             let path_bytes: usize = self.path.iter().map(String::len).sum();
             match self.path_bytes_left.checked_sub(path_bytes) {
                 Some(left) => self.path_bytes_left = left,
-                None => return Err(stretch.unsupported("names longer than all of its pickle")),
+                None => return Err(stretch.unsupported("names longer than the whole pickle")),
             }
             self.found.push(found);
         }
@@ -176,7 +176,7 @@ impl Walk<'_, '_> {
     }
 
     fn place(&self, stretch: &mut Stretch<'_>, args: &[Ref]) -> Result<Found, ContainerError> {
-        let damaged = stretch.damaged("a broken tensor in the pickle", self.pickle_at);
+        let damaged = stretch.damaged("an invalid tensor in the pickle", self.pickle_at);
         let Some(tensor) = Described::of(self.pickle, args) else { return Err(damaged) };
         let dtype = DType::ALL.into_iter().find(|it| storage_class(*it) == tensor.class);
         let Some(dtype) = dtype else {
@@ -185,7 +185,7 @@ impl Walk<'_, '_> {
         let Some(elements) = tensor.elements() else { return Err(damaged) };
         if !tensor.in_a_row() {
             let name = self.path.join(".");
-            return Err(stretch.unsupported(format!("tensor {name:?}, not all in a row")));
+            return Err(stretch.unsupported(format!("tensor {name:?}, which is not contiguous")));
         }
         let member = format!("{}data/{}", self.root, tensor.storage);
         let Some(&member) = self.members.get(member.as_str()) else { return Err(damaged) };

@@ -193,7 +193,7 @@ struct Machine<'a> {
 impl Machine<'_> {
     fn step(&mut self) -> Result<Option<Step>, &'static str> {
         if self.pickle.nodes.len() >= VALUES_MAX {
-            return Err("more values than fit a gibibyte");
+            return Err("too many values: more than a gibibyte");
         }
         let Some(&op) = self.pickle.bytes.get(self.at) else { return Ok(None) };
         self.at += 1;
@@ -215,7 +215,7 @@ impl Machine<'_> {
         match known {
             Some(Some(())) => Ok(Some(Step::Next)),
             Some(None) => Ok(None),
-            None => Err("an opcode that is not known"),
+            None => Err("an unknown opcode"),
         }
     }
 
@@ -307,7 +307,7 @@ impl Machine<'_> {
     fn call(&mut self, op: u8) -> Option<Option<()>> {
         Some(match op {
             b'R' | 0x81 => self.last(2).and_then(|values| self.push_object(values[0], values[1])),
-            // With keyword arguments, which nobody here asks for.
+            // With keyword arguments, which checkpoints do not use.
             0x92 => self.last(3).and_then(|values| self.push_object(values[0], values[1])),
             0x93 => self
                 .last(2)
@@ -400,7 +400,7 @@ impl Machine<'_> {
     }
 
     fn pop(&mut self) -> Option<()> {
-        // Below a mark stands nothing that a lone value could be taken from: the mark itself goes.
+        // Below a mark there is no lone value to take: the mark itself goes.
         if self.stack.len() == self.floor() {
             return self.marks.pop().map(|_| ());
         }
@@ -418,7 +418,7 @@ impl Machine<'_> {
     }
 
     fn append(&mut self, values: &[Ref]) -> Option<()> {
-        // Other things than lists take elements too, but nobody here asks for them.
+        // Other types than lists take elements too, but checkpoints do not use them.
         if let Node::List(list) = self.pickle.node(*self.stack.last()?) {
             self.pickle.lists[list as usize].extend(values);
         }
@@ -445,7 +445,7 @@ impl Machine<'_> {
 
     fn remember(&mut self, number: usize) -> Option<()> {
         let value = *self.stack.last()?;
-        // Picklers count from zero; a number beyond the bytes of the pickle is none of theirs.
+        // Picklers count from zero; no pickler writes a number beyond the bytes of the pickle.
         if number >= self.pickle.bytes.len() {
             return None;
         }
@@ -534,6 +534,6 @@ mod tests {
         check(b"\x80\x02N(\x85.", out_of_place, 4);
         check(b"\x80\x02X\xFF\xFF\xFF\xFFa.", out_of_place, 2);
         check(b"\x80\x01N.", "a pickle protocol other than 2 to 5", 0);
-        check(b"\x80\x02I1\n.", "an opcode that is not known", 2);
+        check(b"\x80\x02I1\n.", "an unknown opcode", 2);
     }
 }

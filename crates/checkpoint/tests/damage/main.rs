@@ -109,7 +109,7 @@ impl Object for Bytes<'_> {
         let short = StoreError::Short {
             path: "file".to_owned(),
             offset,
-            wanted: buf.len() as u64,
+            needed: buf.len() as u64,
             found: 0,
         };
         buf.copy_from_slice(found.ok_or(short)?);

@@ -64,7 +64,7 @@ fn a_file_that_is_no_container_is_named() {
         (
             "torch",
             "model_0_model_states.pt",
-            "not a torch file: no end of an archive at byte 559442",
+            "not a torch file: no end-of-archive record at byte 559442",
         ),
         (
             "safetensors",
@@ -72,7 +72,7 @@ fn a_file_that_is_no_container_is_named() {
             "safetensors: header at byte 0 would take 8680820740569200760 bytes, the limit is 100000000",
         ),
         ("raw", "model_0_model_states.bin", "not a raw file: no footer at byte 553680"),
-        ("dcp", ".metadata", "not a dcp file: an opcode that is not known at byte 0"),
+        ("dcp", ".metadata", "not a dcp file: an unknown opcode at byte 0"),
     ] {
         let bed = bed();
         let container_is = format!("checkpoint.container={container}");

@@ -40,7 +40,7 @@ AU [share] (stdev 0.0 over 1 epoch), target [share]; strict [share], worst rank 
 throughput [rate], [rate] of samples; DLIO counts [rate], [rate]
 ranks done first after [time], last after [time]
 
-where the time of the steps went, on each rank
+where step time went, per rank
 compute [share] [time]
 storage [share] [time]
 decode [share] [time]
@@ -58,7 +58,7 @@ memory, not of the storage
 - the run is short (counted steps: 3, [time]): start-up weighs in the numbers
 next the reads came from the page cache: measure the storage with --cache drop, or read past the \
 cache with --set reader.odirect=true
-results out/summary.json and the files of each rank beside it
+results out/summary.json and the files of each rank next to it
 "
     );
     let told = blurred(&ran.stderr);
@@ -118,7 +118,7 @@ workload small: 8 npz files
 generated 8 files, [size] in [time]: [rate]
 
 next train on the data: leave --generate-only out
-results out (log only: without training there is no summary)
+results out (log only: without training, no summary is written)
 "
     );
     let json: Vec<_> = bed.tree().into_iter().filter(|path| path.ends_with(".json")).collect();

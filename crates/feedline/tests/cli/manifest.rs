@@ -96,15 +96,15 @@ fn a_set_that_is_there_is_not_made_again() {
     let (before, manifest) = (identities(&bed), bed.read(MANIFEST));
     let screen = generate(&bed, "out", &[]);
     assert!(
-        screen.starts_with("DATA READY: all files were there already, nothing trained\n"),
+        screen.starts_with("DATA READY: all files already existed, nothing trained\n"),
         "{screen}"
     );
     let line =
-        "generated   nothing; 8 of 8 files were there already (to make all of them again, remove\n";
+        "generated   nothing; 8 of 8 files already existed (to make all of them again, remove\n";
     assert!(screen.contains(line), "{screen}");
     assert_eq!((identities(&bed), bed.read(MANIFEST)), (before, manifest));
     let log = bed.read("out/dlio.log");
-    let said = "8 of 8 files were there already; remove ./data/feedline.manifest.json to make all of them again";
+    let said = "8 of 8 files already existed; remove ./data/feedline.manifest.json to make all of them again";
     assert!(log.contains(said), "{log}");
     bed.runs(&["small.yaml", "--generate", "--out", "trained"]);
     let generation = &bed.json("trained/summary.json")["feedline"]["generation"];
@@ -120,7 +120,7 @@ fn only_what_is_missing_or_cut_is_made_again() {
     fs::remove_file(bed.path("data/train/img_3_of_8.npz")).unwrap();
     fs::write(bed.path("data/train/img_5_of_8.npz"), "cut").unwrap();
     let screen = generate(&bed, "out", &[]);
-    let first = "DATA READY: 2 files made, 6 were there already, nothing trained\n";
+    let first = "DATA READY: 2 files made, 6 already existed, nothing trained\n";
     assert!(screen.starts_with(first), "{screen}");
     let after = identities(&bed);
     for (path, identity) in before {
@@ -178,7 +178,7 @@ fn a_killed_generation_goes_on() {
     let kept = files(&bed).iter().filter(|name| whole(name)).count();
     assert!(kept < 1000, "it was killed too late");
     let screen = generate(&bed, "out", &sets);
-    let first = format!("DATA READY: {} files made, {kept} were there already", 1000 - kept);
+    let first = format!("DATA READY: {} files made, {kept} already existed", 1000 - kept);
     assert!(screen.starts_with(&first), "{screen}");
     let after = identities(&bed);
     assert!(
@@ -216,8 +216,8 @@ fn a_manifest_that_cannot_be_read_is_not_overwritten() {
     let bed = Bed::with_data();
     let hint = "hint: remove it and make the data set again with --generate\n";
     let cases = [
-        ("{}", ": is not a manifest of Feedline: no `feedline_manifest` in it"),
-        ("{\"feedline_manifest\": 2}", ": is a manifest of version 2, expected 1"),
+        ("{}", ": is not a Feedline manifest: it has no `feedline_manifest`"),
+        ("{\"feedline_manifest\": 2}", ": manifest version 2, expected 1"),
         ("{\n\"feedline_manifest\": 1,\n!", ":3:1: key must be a string"),
     ];
     for (text, error) in cases {

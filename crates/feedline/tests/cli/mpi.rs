@@ -239,8 +239,8 @@ fn a_host_that_does_not_see_the_data_is_named() {
     let args = ["run", "job.yaml", "--set", "workflow.generate_data=False", "--out", "out"];
     let ran = ran(&mut launch(&bed, hosts.mpirun(&["alpha:1", "beta:1"]), &args));
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    let error = "error: rank 1 on beta: ./data/train/img_00_of_12.npz: is not there on host beta, \
-                 and is on the host of rank 0";
+    let error = "error: rank 1 on beta: ./data/train/img_00_of_12.npz: missing on host beta, but \
+                 present on the host of rank 0";
     assert_eq!(own_lines(&ran, "error: "), [error]);
     assert!(!bed.path("out").exists(), "nothing was written");
 }
@@ -340,7 +340,7 @@ fn a_rank_that_is_killed_while_generating_leaves_whole_files_and_a_rerun_goes_on
     }
     let args = [&["run", "job.yaml", "--out", "again", "--overwrite"], &more[..]].concat();
     ends_well(&mut launch(&bed, single::mpirun(2), &args));
-    let kept = format!("{} of 3004 files were there already", left.len());
+    let kept = format!("{} of 3004 files already existed", left.len());
     assert!(bed.read("again/dlio.log").contains(&kept), "{kept}: {}", bed.read("again/dlio.log"));
     let verified = ran(&mut bed.feedline(&["verify", "data"]));
     assert_eq!(verified.code, Some(0), "{verified:?}");

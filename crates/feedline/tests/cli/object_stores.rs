@@ -102,7 +102,7 @@ fn a_run_makes_and_reads_its_data_in_a_bucket() {
     );
 
     let again = server.runs(&bed, &[&DATA[..], &["--generate", "--out", "again"]].concat());
-    assert!(bed.read("again/dlio.log").contains("8 of 8 files were there already"), "{again:?}");
+    assert!(bed.read("again/dlio.log").contains("8 of 8 files already existed"), "{again:?}");
     let verified = server.feedline(&bed, &server.direct, &["verify", DATA[1]]);
     assert_eq!((verified.code, &*verified.stdout), (Some(0), "8 files, 36,752 bytes: all good\n"));
 }

@@ -22,8 +22,8 @@ pub(super) fn chosen(steps: &[Step], most: usize) -> (Vec<&Step>, usize) {
     let (first, others) = by_stall.split_at(worst);
     let mut others = others.to_vec();
     others.sort_unstable();
-    let wanted = most - worst;
-    let sample = (0..wanted).map(|turn| others[turn * others.len() / wanted]);
+    let target = most - worst;
+    let sample = (0..target).map(|turn| others[turn * others.len() / target]);
     let mut places: Vec<usize> = first.iter().copied().chain(sample).collect();
     places.sort_unstable();
     (places.into_iter().map(|place| &steps[place]).collect(), worst)

@@ -264,7 +264,7 @@ AU          97.2 % (stdev 0.0 over 5 epochs), target 90 %; strict 96.9 %, worst 
 throughput  17.9 samples/s, 2,626 MB/s of samples; DLIO counts 16.0 samples/s, 2,237 MiB/s
 ranks done  first after 46.8 s, last after 47.1 s
 
-where the time of the steps went, on each rank
+where step time went, per rank
   compute    97.0 %  48.5 s  ████████████████████████████████████████████████████████████████████▉
   storage     2.0 %  1.00 s  █▍
   decode      0.0 %     0 s
@@ -277,7 +277,7 @@ reading     framework model (the calls of NumPy on CPython 3.9 to 3.13): 1 to 25
 page cache  held 0.0 % of what epoch 1 opened, 31.4 % of what epoch 5 opened
 
 next        find the limit: --accelerators 4
-results     results/unet3d/summary.json and the files of each rank beside it
+results     results/unet3d/summary.json and the files of each rank next to it
 ",
     );
 }
@@ -298,7 +298,7 @@ throughput  17.9 samples/s, 2,626 MB/s of samples; DLIO counts 16.0 samples/s,
             2,237 MiB/s
 ranks done  first after 46.8 s, last after 47.1 s
 
-where the time of the steps went, on each rank
+where step time went, per rank
   compute    41.5 %  19.5 s  █████████████████████▏
   storage    53.2 %  25.0 s  ███████████████████████████▏
   decode      4.3 %  2.00 s  ██▏
@@ -314,7 +314,7 @@ warnings    - `dataset.num_files_eval` is set, but nothing is evaluated
             - the data set (24.6 GB) fits in memory (33.0 GB): later epochs may
               not touch the storage
 next        ask the storage for more at once: --set reader.read_threads=8
-results     results/unet3d/summary.json and the files of each rank beside it
+results     results/unet3d/summary.json and the files of each rank next to it
 ",
     );
     check(
@@ -328,7 +328,7 @@ AU          41.3 % (stdev 0.4 over 5 epochs), target 90 %; strict 41.3 %, worst 
 throughput  17.9 samples/s, 2,626 MB/s of samples; DLIO counts 16.0 samples/s, 2,237 MiB/s
 ranks done  first after 46.8 s, last after 47.1 s
 
-where the time of the steps went, on each rank
+where step time went, per rank
   compute    41.5 %  19.5 s  █████████████████████████████▌
   storage    53.2 %  25.0 s  █████████████████████████████████████▊
   decode      4.3 %  2.00 s  ███
@@ -344,7 +344,7 @@ warnings    - `dataset.num_files_eval` is set, but nothing is evaluated
             - the data set (24.6 GB) fits in memory (33.0 GB): later epochs may not touch the
               storage
 next        ask the storage for more at once: --set reader.read_threads=8
-results     results/unet3d/summary.json and the files of each rank beside it
+results     results/unet3d/summary.json and the files of each rank next to it
 ",
     );
 }
@@ -387,7 +387,7 @@ throughput  17.9 samples/s, 2,626 MB/s of samples; DLIO counts 16.0 samples/s,
             2,237 MiB/s
 ranks done  first after 46.8 s, last after 47.1 s
 
-where the time of the steps went, on each rank
+where step time went, per rank
   compute     0.0 %     0 s
   storage    90.0 %  4.50 s  █████████████████████████████████████████████▉
   decode     10.0 %  500 ms  █████▏
@@ -400,7 +400,7 @@ reading     framework model (the calls of NumPy on CPython 3.9 to 3.13): 1 to
 page cache  held 0.0 % of what epoch 1 opened, 31.4 % of what epoch 5 opened
 
 next        give the accelerators something to do
-results     results/unet3d/summary.json and the files of each rank beside it
+results     results/unet3d/summary.json and the files of each rank next to it
 ",
     );
 }
@@ -420,7 +420,7 @@ AU          n/a: too few steps count; target 90 %
 throughput  n/a: no step counts
 ranks done  first after 1.20 s, last after 1.20 s
 
-where the time of the steps went, on each rank
+where step time went, per rank
   compute    25.0 %  333 ms  ████████████▊
   storage    75.0 %  1.00 s  ██████████████████████████████████████▎
   decode      0.0 %     0 s
@@ -432,7 +432,7 @@ reading     framework model (the calls of NumPy on CPython 3.9 to 3.13)
 page cache  n/a: the system does not tell what it holds
 
 next        make more steps: --epochs N, or more files
-results     results/unet3d/summary.json and the files of each rank beside it
+results     results/unet3d/summary.json and the files of each rank next to it
 ",
     );
 }
@@ -454,7 +454,7 @@ throughput  17.9 samples/s, 2,626 MB/s of samples; DLIO counts 16.0 samples/s,
             2,237 MiB/s
 ranks done  n/a: stopped before the end
 
-where the time of the steps went, on each rank
+where step time went, per rank
   compute    41.5 %  19.5 s  █████████████████████▏
   storage    53.2 %  25.0 s  ███████████████████████████▏
   decode      4.3 %  2.00 s  ██▏
@@ -470,7 +470,7 @@ warnings    - `dataset.num_files_eval` is set, but nothing is evaluated
             - the data set (24.6 GB) fits in memory (33.0 GB): later epochs may
               not touch the storage
 next        ask the storage for more at once: --set reader.read_threads=8
-results     results/unet3d/summary.json and the files of each rank beside it
+results     results/unet3d/summary.json and the files of each rank next to it
 ",
     );
 }
@@ -488,7 +488,7 @@ workload    default: 64 npz files, 8 for evaluation
 generated   72 files, 313 kB in 250 ms: 1.25 MB/s
 
 next        train on the data: leave --generate-only out
-results     results/unet3d (log only: without training there is no summary)
+results     results/unet3d (log only: without training, no summary is written)
 ",
     );
 }
@@ -499,21 +499,21 @@ fn files_that_were_there_already() {
     let some = Generated { kept_files: 71, kept_bytes: 308_282, ..run.generated.unwrap() };
     run.generated = Some(Generated { files: 1, bytes: 4_342, ..some });
     let text = run.render(WIDE);
-    let first = "DATA READY: 1 file made, 71 were there already, nothing trained\n";
+    let first = "DATA READY: 1 file made, 71 already existed, nothing trained\n";
     assert!(text.starts_with(first), "{text}");
     let line = "\
-generated   1 file, 4.34 kB in 250 ms: 0.0174 MB/s; 71 of 72 files were there already (to make all
-            of them again, remove feedline.manifest.json from the data folder)
+generated   1 file, 4.34 kB in 250 ms: 0.0174 MB/s; 71 of 72 files already existed (to make all of
+            them again, remove feedline.manifest.json from the data folder)
 ";
     assert!(text.contains(line), "{text}");
     run.generated = Some(Generated { files: 0, bytes: 0, kept_files: 72, ..some });
     let text = run.render(WIDE);
-    let first = "DATA READY: all files were there already, nothing trained\n";
+    let first = "DATA READY: all files already existed, nothing trained\n";
     assert!(text.starts_with(first), "{text}");
-    assert!(text.contains("generated   nothing; 72 of 72 files were there already ("), "{text}");
+    assert!(text.contains("generated   nothing; 72 of 72 files already existed ("), "{text}");
     run.interrupted = true;
     run.generated = Some(Generated { files: 40, kept_files: 1, ..some });
-    let first = "INTERRUPTED: 40 of 72 files made, 1 was there already, nothing trained\n";
+    let first = "INTERRUPTED: 40 of 72 files made, 1 already existed, nothing trained\n";
     assert!(run.render(WIDE).starts_with(first));
 }
 
@@ -532,7 +532,7 @@ throughput  17.9 samples/s, 2,626 MB/s of samples; DLIO counts 16.0 samples/s, 2
 evaluation  AU 62.0 % (stdev 2.0 over 2 values), 21.0 samples/s, 2,936 MiB/s
 ranks done  first after 46.8 s, last after 47.1 s
 
-where the time of the steps went, on each rank
+where step time went, per rank
   compute    41.5 %  19.5 s  █████████████████████████████▌
   storage    53.2 %  25.0 s  █████████████████████████████████████▊
   decode      4.3 %  2.00 s  ███
@@ -551,7 +551,7 @@ warnings    - `dataset.num_files_eval` is set, but nothing is evaluated
             - the data set (24.6 GB) fits in memory (33.0 GB): later epochs may not touch the
               storage
 next        ask the storage for more at once: --set reader.read_threads=8
-results     results/unet3d/summary.json and the files of each rank beside it
+results     results/unet3d/summary.json and the files of each rank next to it
 ",
     );
 }

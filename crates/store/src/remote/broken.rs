@@ -55,14 +55,14 @@ impl Broken {
 /// Nothing moved for too long.
 pub(crate) struct Stalled;
 
-/// How often somebody who waits looks whether the answer is still wanted.
+/// How often a waiting caller checks whether the answer is still needed.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Sees to it that something moves, and is wanted. Counts from the first time it is polled until
-/// [`Stall::rest`], or until something has moved.
+/// Checks that bytes move and that the answer is still needed. Counts from the first time it is polled until
+/// [`Stall::rest`], or until bytes have moved.
 ///
 /// Its timer stays from one wait to the next and runs out when it runs out: to set it for each wait
-/// would cost more than the few times it wakes somebody for nothing.
+/// would cost more than the few times it wakes a caller for nothing.
 pub(crate) struct Stall {
     pub(crate) limit: Duration,
     stop: Arc<AtomicBool>,

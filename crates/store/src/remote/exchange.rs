@@ -1,10 +1,10 @@
 //! One request and its answer on a connection.
 //!
-//! Whoever waits for the answer drives it: there is no task beside the caller. All that is set up for
+//! The caller that waits for the answer drives it: there is no separate task. All that is set up for
 //! a connection (its buffer, its timer) stays with it from one request to the next, and the socket can
-//! be read by anyone behind the head of an answer. A library for HTTP has not both: hyper had to be set
+//! be read directly after the head of an answer. No HTTP library offers both: hyper had to be set
 //! up again for each request so that the socket could be taken back from it, which made 25,000
-//! instructions a request of what are 12,000 here.
+//! instructions per request of what are 12,000 here.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -28,13 +28,13 @@ const SHORT_BYTES: usize = 4 << 10;
 /// of 16 MiB, one thread, a busy machine: 64 KiB cost 0.34 CPU-s/GiB, 256 KiB 0.25, this 0.20, and
 /// twice as much 0.21.
 const LONG_BYTES: usize = 512 << 10;
-/// Most that is read at once of an answer that is kept whole, behind its head.
+/// Most that is read at once of an answer that is kept whole, after its head.
 const WHOLE_BYTES: usize = 64 << 10;
 
 /// How much is read at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reads {
-    /// Little: the answer is small, or its body is for somebody else to read.
+    /// Little: the answer is small, or its body is read from the socket by someone else.
     Short,
     /// Much: it is the bytes of an object.
     Long,
@@ -96,7 +96,7 @@ impl Sending {
     }
 }
 
-/// Sends the request and waits for the head of its answer. What came behind that is in the
+/// Sends the request and waits for the head of its answer. What came after it is in the
 /// connection's buffer.
 pub(crate) async fn ask(
     mut connection: Connection,
@@ -112,7 +112,7 @@ pub(crate) async fn ask(
                 Poll::Ready(Err(error)) if !sending.sent => {
                     return Poll::Ready(Err(Unanswered::Unsent(error)));
                 }
-                // A server that refuses a body closes behind its answer, which may have come.
+                // A server that refuses a body closes after its answer, which may have come.
                 Poll::Ready(Err(error)) => unsent = Some(error),
                 Poll::Ready(Ok(())) | Poll::Pending => {}
             }
@@ -289,7 +289,7 @@ mod tests {
     use super::super::socket::{Dialer, Origin};
     use super::*;
 
-    /// A server that answers one request behind its head, and keeps the connection until it is told.
+    /// A server that answers one request after its head, and keeps the connection until it is told.
     fn serve(answer: &'static str, until: mpsc::Receiver<()>) -> (Uri, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let uri = format!("http://{}/x", listener.local_addr().unwrap()).parse().unwrap();

@@ -66,7 +66,7 @@ impl HttpConnector for Connector {
     }
 }
 
-/// The client.
+/// The HTTP client below `object_store`.
 struct Http {
     pool: Arc<Pool>,
     uri_keys: Option<UriKeys>,

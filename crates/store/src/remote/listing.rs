@@ -92,7 +92,7 @@ pub(crate) fn visit_folder(
             files.map(|object| (object.location.as_ref(), EntryKind::File, Some(object.size)));
         for (key, kind, size_bytes) in folders.chain(files) {
             any = true;
-            // An object called like the folder itself, with a slash, stands for the empty folder.
+            // An object named like the folder itself, with a slash, marks an empty folder.
             let Some(name) = key.strip_prefix(&prefix).filter(|name| !name.is_empty()) else {
                 continue;
             };

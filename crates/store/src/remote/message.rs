@@ -21,7 +21,7 @@ const CHUNK_LINE_MAX: usize = 4 << 10;
 /// How the end of a body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// By counting.
+    /// The body has this many bytes.
     Exact(u64),
     /// Each chunk says how long it is.
     Chunked,
@@ -34,7 +34,7 @@ pub(crate) enum Framing {
 pub(crate) struct Head {
     pub(crate) parts: http::response::Parts,
     pub(crate) framing: Framing,
-    /// Whether the connection can be used again behind the body.
+    /// Whether the connection can be used again after the body.
     pub(crate) keeps_open: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn write_head(request: &HttpRequest, out: &mut Vec<u8>) {
         }
     }
     let len = request.body().content_length();
-    // Servers wait for a body of these two unless they are told that there is none.
+    // Servers wait for a body of these two unless the request says it is empty.
     if len > 0 || matches!(*request.method(), Method::PUT | Method::POST) {
         out.extend_from_slice(format!("content-length: {len}\r\n").as_bytes());
     }
@@ -152,11 +152,11 @@ fn names(value: &HeaderValue, word: &str) -> bool {
 pub(crate) enum Chunks {
     /// Before the line that says how long the next chunk is.
     Size,
-    /// So many bytes before the end of a chunk.
+    /// In a chunk, with this many bytes left.
     Data(u64),
-    /// Behind the bytes of a chunk.
+    /// After the bytes of a chunk.
     DataEnd,
-    /// Behind the last chunk, with so many bytes of trailers read.
+    /// After the last chunk, with this many bytes of trailers read.
     Trailers(usize),
     End,
 }

@@ -15,7 +15,7 @@ use crate::{Object, Op, RemoteFault, StoreError};
 
 /// How much the request that opens an object brings along, so that it needs no other for its size.
 /// The headers and indexes of all formats are below that; of an object of which only a little is
-/// wanted, more would be a waste.
+/// read, more would be wasted.
 pub(crate) const HEAD_BYTES: u64 = 1 << 20;
 /// How far ahead of a stream a reader may look without another request: what lies between is kept in
 /// memory until the reader comes there. A zip archive has its directory at the end.
@@ -121,14 +121,14 @@ impl Object for RemoteObject {
     }
 
     fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
-        let wanted = buf.len() as u64;
-        let found = self.size.saturating_sub(offset).min(wanted);
-        if found < wanted {
+        let needed = buf.len() as u64;
+        let found = self.size.saturating_sub(offset).min(needed);
+        if found < needed {
             let path = self.target.name.clone();
-            return Err(StoreError::Short { path, offset, wanted, found });
+            return Err(StoreError::Short { path, offset, needed, found });
         }
         if let Some(flow) = &mut self.flow
-            && flow.reaches(offset, wanted)
+            && flow.reaches(offset, needed)
         {
             flow.read(&self.target, offset, buf)?;
             if flow.at >= self.size {

@@ -33,16 +33,16 @@ pub(crate) struct Connection {
     idle_since: Instant,
 }
 
-/// How long is waited.
+/// How long to wait before giving up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
-    /// For a connection.
+    /// For a connection to be established.
     pub(crate) connect: Duration,
-    /// For the next byte.
+    /// For the next byte, in either direction.
     pub(crate) stall: Duration,
 }
 
-/// The idle connections.
+/// Idle connections, kept for reuse by later requests.
 pub(crate) struct Pool {
     dialer: Arc<Dialer>,
     timeouts: Timeouts,
@@ -70,7 +70,7 @@ impl Pool {
         }
     }
 
-    /// A new connection.
+    /// Opens a new connection.
     pub(crate) async fn dial(&self, origin: Origin) -> io::Result<Connection> {
         let wire = self.dialer.dial(&origin, self.timeouts.connect).await?;
         let stall = Stall::new(self.timeouts.stall, Arc::clone(&self.dialer.stop));

@@ -108,7 +108,7 @@ fn is_absent(error: &std::io::Error, file: &Path) -> bool {
 }
 
 /// Sections of an INI file. Indented lines belong to the key above (settings of one service) and are
-/// left out, as is what cannot be understood: other tools' settings are none of our business.
+/// left out, as is what cannot be understood: settings of other tools do not matter here.
 fn parse(text: &str) -> Sections {
     let mut sections = Sections::new();
     let mut current: Option<String> = None;

@@ -328,6 +328,6 @@ impl<'a, 'b> Course<'a, '_, 'b> {
     }
 }
 
-fn short(target: &Target, offset: u64, wanted: u64, found: u64) -> StoreError {
-    StoreError::Short { path: target.name.clone(), offset, wanted, found }
+fn short(target: &Target, offset: u64, needed: u64, found: u64) -> StoreError {
+    StoreError::Short { path: target.name.clone(), offset, needed, found }
 }

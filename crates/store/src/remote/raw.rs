@@ -7,7 +7,7 @@
 //!
 //! It is `object_store` nevertheless that resumes an answer that breaks off, with all its bounds and
 //! comparisons. For that the reader enters in the tap how far it came and what went wrong, and asks the
-//! stream, which is told so many zeros and then the error. The reader skips the zeros. What comes
+//! stream, which yields as many zeros and then the error. The reader skips the zeros. What comes
 //! after them is an empty chunk, and a new connection in the tap, or an answer of another kind whose
 //! bytes come through the stream itself.
 
@@ -31,7 +31,7 @@ use super::message::Head;
 use super::pool::{Connection, Pool};
 use crate::lock::lock;
 
-/// What stands for bytes that were read past `object_store`.
+/// Placeholder for bytes that were read past `object_store`.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Where an answer waits for its reader, and a reader's trouble for `object_store`.

@@ -79,7 +79,7 @@ impl Root {
         let Some(service) = Service::of(url.scheme()) else {
             return refused("expected the URL of an object store or a web server");
         };
-        // `abfss://container@account.dfs.core.windows.net` has a name there that is no user's.
+        // `abfss://container@account.dfs.core.windows.net` has a name there that is not a user.
         let is_container = matches!(url.scheme(), "az" | "abfs" | "abfss");
         if url.password().is_some() || (!url.username().is_empty() && !is_container) {
             return refused(match service {

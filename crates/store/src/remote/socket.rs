@@ -132,7 +132,7 @@ fn trust_the_system() -> Result<TlsConnector, Box<dyn std::error::Error>> {
 /// An open connection that counts when something moves on it.
 pub(crate) struct Socket {
     link: Link,
-    /// A second handle to the socket, which the runtime does not stand before.
+    /// A second handle to the socket, which bypasses the runtime.
     probe: std::net::TcpStream,
     moved: u64,
 }

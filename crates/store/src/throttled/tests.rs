@@ -123,7 +123,7 @@ fn threads_share_the_rates_and_spend_latencies_side_by_side() {
     assert_eq!(ends("5us", one_kb), [10_000; 4]);
     assert_eq!(ends("1GB/s,5us", one_kb), [11_000, 12_000, 13_000, 14_000]);
     // Opens end at 1, 2, 3, 4 us. The read of the first is ready at 1 us, but places are given up
-    // to 4 us; reads have those behind, in the order of their opens.
+    // to 4 us; reads have those after, in the order of their opens.
     assert_eq!(ends("1Miops", one_kb), [5_000, 6_000, 7_000, 8_000]);
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Looks at what stands before the events, and behind them if they have been read.
+    /// Looks at what comes before the events, and after them if they have been read.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let rank = value(&text, JOB).and_then(|job| job.get("rank").and_then(Value::as_u64));
@@ -30,7 +30,7 @@ impl Head {
     }
 }
 
-/// The value of a key, wherever it stands: what is before the events is not whole, so that it cannot be parsed.
+/// The value of a key, wherever it is: the text before the events is incomplete JSON and cannot be parsed.
 fn value(text: &str, key: &str) -> Option<Value> {
     let quoted = format!("\"{key}\"");
     let mut rest = text;

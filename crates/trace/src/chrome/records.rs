@@ -5,7 +5,7 @@ use std::io;
 use crate::dftracer::Pieces;
 use crate::file_slice::FileSlice;
 
-/// A record longer than this is none.
+/// Anything longer than this is not a record.
 const RECORD_LIMIT: usize = 16 << 20;
 
 /// The objects of the array of events.
@@ -14,7 +14,7 @@ pub(crate) struct Records {
     piece: Vec<u8>,
     at: usize,
     depth: u32,
-    /// The depth at which records stand; 0 until the array was found.
+    /// The depth of records in the JSON; 0 until the array was found.
     array_depth: u32,
     is_array: bool,
     in_string: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Records {
     /// The bytes of the record, or of a key or value before the array.
     text: Vec<u8>,
     is_inside: bool,
-    /// What stands before the events: `{"displayTimeUnit":…`.
+    /// What comes before the events: `{"displayTimeUnit":…`.
     pub(crate) head: Vec<u8>,
     /// Records that are too long.
     pub(crate) too_long: u64,

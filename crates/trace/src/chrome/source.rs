@@ -30,7 +30,7 @@ pub struct ChromeSource {
     /// The file that is read, and its records; none before it was opened.
     file: usize,
     records: Option<Records>,
-    /// Whether an event of the file was met, and with it what stands before the events.
+    /// Whether an event of the file was met, and with it everything before the events.
     is_begun: bool,
     record: u64,
     processes: Processes,
@@ -49,7 +49,7 @@ pub struct Clock {
     pub origin_ns: Option<i64>,
     /// When its first event begins: since 1970, or since a moment of which nothing is known.
     pub first_ns: Option<i64>,
-    /// Whether its origin was said behind the events, and they do not count from there.
+    /// Whether its origin came after the events, which therefore do not count from there.
     is_late: bool,
 }
 
@@ -89,7 +89,7 @@ impl ChromeSource {
         Ok(source)
     }
 
-    /// After the last batch: a source of the same files that gives other times, if a file said behind its
+    /// After the last batch: a source of the same files that gives other times, if a file said after its
     /// events when its time 0 is.
     pub fn again(&self) -> Result<Option<Self>, TraceError> {
         if !self.clocks.iter().any(|clock| clock.is_late) {
@@ -99,7 +99,7 @@ impl ChromeSource {
         Self::with(self.slices.clone(), self.clocks.iter().map(known).collect()).map(Some)
     }
 
-    /// Whether the first thing in a file's array is an event; other JSON is no trace.
+    /// Whether the first thing in a file's array is an event; other JSON is not a trace.
     pub fn has_events(slice: &FileSlice) -> Result<bool, TraceError> {
         let error = |source| TraceError::Read { path: slice.name.clone(), source };
         let mut records = Records::open(slice).map_err(error)?;
@@ -121,7 +121,7 @@ impl ChromeSource {
     ) -> Result<(), &'static str> {
         let phase = match record.get("ph") {
             Some(Value::String(phase)) => phase.clone(),
-            _ => return Err("has no kind in letters"),
+            _ => return Err("has a kind that is not text"),
         };
         let args = match record.remove("args") {
             Some(Value::Object(args)) => args,
@@ -147,7 +147,7 @@ impl ChromeSource {
             return self.metadata(tables, batch, event, &args);
         }
         if start_ns.is_none() {
-            return Err("is an event without a time");
+            return Err("is an event without a timestamp");
         }
         self.processes.used(process);
         let first_ns = &mut self.clocks[self.file].first_ns;
@@ -324,7 +324,7 @@ impl ChromeSource {
 
     fn time(&self, value: Option<&Value>) -> Option<i64> {
         let origin_ns = self.clocks[self.file].origin_ns.unwrap_or(0);
-        // At the border of what can be said stands what cannot.
+        // Times out of range saturate, so the extreme values are not times.
         nanoseconds(value?)?
             .checked_add(origin_ns)
             .filter(|time| !matches!(*time, i64::MIN | i64::MAX))
@@ -441,7 +441,7 @@ fn nanoseconds(value: &Value) -> Option<i64> {
     match number.as_i64() {
         Some(whole) => Some(whole.saturating_mul(1_000)),
         #[expect(clippy::cast_possible_truncation, reason = "casts of floats saturate")]
-        // Times of wall clocks have too many digits for their nanoseconds to stand in one float.
+        // Times of wall clocks have too many digits for their nanoseconds to fit one float.
         None => number.as_f64().map(|float| {
             let rest_ns = ((float - float.trunc()) * 1_000.0).round() as i64;
             (float.trunc() as i64).saturating_mul(1_000).saturating_add(rest_ns)

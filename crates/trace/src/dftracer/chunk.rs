@@ -2,7 +2,7 @@
 //!
 //! [`Chunk::parse`] is a pure function of whole lines: names are numbered within the chunk and hashes
 //! stay hashes, so chunks can be parsed by many threads in any order. What they mean together
-//! (which path a hash is, which unit times have) is for whoever joins them.
+//! (which path a hash is, which unit times have) is left to the joiner.
 
 use std::borrow::Cow;
 
@@ -96,15 +96,15 @@ pub struct BadLine {
     pub reason: &'static str,
 }
 
-/// Which lines matter.
+/// How much of the lines of a chunk is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// All.
+pub enum ParseScope {
+    /// All lines with all fields.
     Everything,
-    /// All, but of events only what has a field of its own: no [`Chunk::extras`] and no strings by hash, but
+    /// All lines, but of events only what has its own field: no [`Chunk::extras`] and no strings by hash, but
     /// for the library's first and last events.
     Rows,
-    /// Those about other lines. The others are not looked at.
+    /// Only metadata lines, which describe other lines; the rest is skipped.
     Metadata,
 }
 
@@ -140,41 +140,41 @@ impl Chunk {
     }
 
     /// Reads whole lines; the last one may lack its end.
-    pub fn parse(bytes: &[u8], wanted: Wanted) -> Self {
-        let mut chunk = Self { is_lean: wanted == Wanted::Rows, ..Self::default() };
+    pub fn parse(bytes: &[u8], scope: ParseScope) -> Self {
+        let mut chunk = Self { is_lean: scope == ParseScope::Rows, ..Self::default() };
         match std::str::from_utf8(bytes) {
-            Ok(text) => chunk.lines(text, wanted),
+            Ok(text) => chunk.lines(text, scope),
             Err(_) => {
                 for line in bytes.split_inclusive(|byte| *byte == b'\n') {
                     let text = String::from_utf8_lossy(line);
                     chunk.not_utf8 += u64::from(matches!(text, Cow::Owned(_)));
-                    chunk.lines(&text, wanted);
+                    chunk.lines(&text, scope);
                 }
             }
         }
         chunk
     }
 
-    fn lines(&mut self, text: &str, wanted: Wanted) {
+    fn lines(&mut self, text: &str, scope: ParseScope) {
         let mut record = Line::new();
         let mut rest = text;
         while !rest.is_empty() {
             let end = memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len());
             // Old versions leave blanks at the beginning and write a bracket over one of them later, so
-            // it may stand in the line of a record.
+            // it may be in the line of a record.
             let line =
                 rest[..end].trim_start_matches(|c: char| c.is_whitespace() || c == '[' || c == ']');
             rest = rest.get(end + 1..).unwrap_or("");
             let is_done = line.is_empty() || (self.is_lean && self.parse_usual(line));
             if !is_done {
-                self.line(&mut record, line, wanted);
+                self.line(&mut record, line, scope);
             }
             self.lines += 1;
         }
     }
 
-    fn line<'a>(&mut self, record: &mut Line<'a>, text: &'a str, wanted: Wanted) {
-        let only = (wanted == Wanted::Metadata).then_some(is_of_interest as fn(&str) -> bool);
+    fn line<'a>(&mut self, record: &mut Line<'a>, text: &'a str, scope: ParseScope) {
+        let only = (scope == ParseScope::Metadata).then_some(is_of_interest as fn(&str) -> bool);
         match record.scan(text, only) {
             Scanned::Uninteresting => return,
             Scanned::Record => {}
@@ -187,31 +187,30 @@ impl Chunk {
                 }
             }
         }
-        if let Err(reason) = self.understand(record, wanted) {
+        if let Err(reason) = self.understand(record, scope) {
             self.bad.push(BadLine { line: self.lines, reason });
         }
     }
 
-    fn understand(&mut self, line: &Line, wanted: Wanted) -> Result<(), &'static str> {
-        let number =
-            |number| u32::try_from(number).map_err(|_| "has a process number that is none");
+    fn understand(&mut self, line: &Line, scope: ParseScope) -> Result<(), &'static str> {
+        let number = |number| u32::try_from(number).map_err(|_| "has an invalid process number");
         let (pid, tid) = (number(line.pid)?, number(line.tid)?);
         let is_known = is_about_others(&line.name);
         if line.phase == Phase::Metadata || (line.start.is_none() && is_known) {
             self.metadata(line, pid, tid);
             return Ok(());
         }
-        if wanted == Wanted::Metadata && !is_border(&line.name, &line.category) {
+        if scope == ParseScope::Metadata && !is_border(&line.name, &line.category) {
             return Ok(());
         }
-        let start = line.start.ok_or("is an event without a time")?;
+        let start = line.start.ok_or("is an event without a timestamp")?;
         let kind = match line.phase {
             Phase::Complete if is_border(&line.name, &line.category) => EventKind::Instant,
             Phase::Complete => said_kind(line).unwrap_or(usual_kind(line.layer, &line.category)),
             Phase::Aggregate => EventKind::Summary,
             Phase::Counter if is_summary(line) => EventKind::Summary,
             Phase::Counter => EventKind::Counter,
-            Phase::Metadata | Phase::Unknown => return Err("is of a kind that is not known"),
+            Phase::Metadata | Phase::Unknown => return Err("is an event of an unknown kind"),
         };
         let duration =
             u64::try_from(line.duration.unwrap_or(0)).map_err(|_| "ends before it begins")?;

@@ -1,4 +1,4 @@
-//! The hashes that stand for paths, hosts and other strings in DFTracer's files.
+//! The hashes that replace paths, hosts and other strings in DFTracer's files.
 
 /// A hash as a file has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -72,7 +72,7 @@ struct Assumed {
     /// The unit if nothing says so, and the one that was taken.
     units: Vec<(FileProcess, u64, u64)>,
     hosts: Vec<(FileProcess, Named, Box<str>)>,
-    /// Strings that nobody knew.
+    /// Hashes that no line explained.
     texts: FxHashMap<(FileProcess, Hash), ()>,
     /// What the library's first event says about a process by hashes.
     borders: Vec<(u32, &'static str, FileProcess, Hash)>,
@@ -483,7 +483,7 @@ impl Joiner {
     }
 }
 
-/// What is said of a host that nobody names.
+/// The name of a host that no line names.
 const UNKNOWN_HOST: &str = "unknown";
 
 /// Arguments of the library's first event that describe the process.

@@ -2,13 +2,13 @@
 //!
 //! Where members begin is guessed from their first bytes ([`member_starts`]); that a guess was right is known
 //! when the member before it ends there ([`Member::next`]). Members of DFTracer hold whole lines; those of
-//! other tools may not, so what stands before the first and after the last line end is handed out apart.
+//! other tools may not, so the text before the first and after the last line end is handed out separately.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 
 use flate2::bufread::GzDecoder;
 
-use crate::dftracer::chunk::{Chunk, Wanted};
+use crate::dftracer::chunk::{Chunk, ParseScope};
 use crate::dftracer::pieces::{LINE_LIMIT, MAGIC, PIECE_BYTES, is_of_gzip};
 use crate::file_slice::FileSlice;
 
@@ -30,7 +30,7 @@ pub struct Member {
     pub head: Vec<u8>,
     /// The lines after that.
     pub chunks: Vec<Chunk>,
-    /// What stands after the last line end.
+    /// The text after the last line end.
     pub tail: Vec<u8>,
     /// What follows it in the file.
     pub next: Next,
@@ -38,7 +38,7 @@ pub struct Member {
     pub damaged: u64,
 }
 
-/// Places that look like the beginnings of members; the first is 0. Empty if it is no gzip file.
+/// Places that look like the beginnings of members; the first is 0. Empty if it is not a gzip file.
 pub fn member_starts(slice: &FileSlice) -> io::Result<Vec<u64>> {
     /// The smallest header.
     const HEADER: usize = 10;
@@ -69,7 +69,7 @@ pub fn member_starts(slice: &FileSlice) -> io::Result<Vec<u64>> {
 }
 
 /// Reads the member that begins at a place.
-pub fn read_member(slice: &FileSlice, start: u64, wanted: Wanted) -> io::Result<Member> {
+pub fn read_member(slice: &FileSlice, start: u64, scope: ParseScope) -> io::Result<Member> {
     let mut file = BufReader::with_capacity(1 << 16, slice.open()?);
     file.seek(SeekFrom::Start(start))?;
     let mut decoder = GzDecoder::new(file);
@@ -104,12 +104,12 @@ pub fn read_member(slice: &FileSlice, start: u64, wanted: Wanted) -> io::Result<
         }
         let end = memchr::memrchr(b'\n', &buffer[from..filled]).map_or(from, |end| from + end + 1);
         if end > from {
-            member.chunks.push(Chunk::parse(&buffer[from..end], wanted));
+            member.chunks.push(Chunk::parse(&buffer[from..end], scope));
         }
         buffer.copy_within(end..filled, 0);
         filled -= end;
         if filled > LINE_LIMIT {
-            // One byte that is no record, so that it is counted.
+            // One byte that is not a record, so that it is counted.
             (buffer[0], filled) = (b'?', 1);
         }
         if let Some(is_whole) = is_whole {

@@ -1,6 +1,6 @@
 //! What the metadata of all files says together: strings by hash, hosts, units, ranks.
 //!
-//! Collected before the first event is handed out, since a path may stand behind the events that use
+//! Collected before the first event is handed out, since a path may come after the events that use
 //! it or, for children of a fork, in the file of another process.
 
 use rustc_hash::FxHashMap;

@@ -1,6 +1,6 @@
 //! A file of text as pieces of whole lines, whether it is compressed or not.
 //!
-//! A gzip file may have many members, as DFTracer's have. One that is cut off gives what stands before
+//! A gzip file may have many members, as DFTracer's have. A truncated one gives what comes before
 //! the cut, and one that is damaged is left for the next member: each begins at the start of a line.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -11,7 +11,7 @@ use crate::file_slice::{FileSlice, Region};
 
 /// Text of a piece; the last line of a piece may make it longer.
 pub(crate) const PIECE_BYTES: usize = 1 << 20;
-/// A line that is longer than this is no record of anything.
+/// A line that is longer than this is not a record.
 pub(crate) const LINE_LIMIT: usize = 64 << 20;
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
@@ -78,7 +78,7 @@ impl Pieces {
         Ok((self.given > 0).then(|| &self.buffer[..self.given]))
     }
 
-    /// What a line too long leaves is one byte that is no record, so that it is counted.
+    /// What a line too long leaves is one byte that is not a record, so that it is counted.
     fn skip_line(&mut self) -> io::Result<()> {
         while !self.is_at_end && !self.buffer.contains(&b'\n') {
             self.buffer.clear();
@@ -182,7 +182,7 @@ fn following(mut file: BufReader<Region>) -> io::Result<(Text, bool)> {
 }
 
 /// Goes to the next place that begins like a member. At the end of the buffer a part of the beginning
-/// is enough; if it is none after all, the decoder says so and the search goes on.
+/// is enough; if it is not one after all, the decoder says so and the search goes on.
 fn next_member(mut file: BufReader<Region>) -> io::Result<Text> {
     loop {
         let bytes = file.fill_buf()?;

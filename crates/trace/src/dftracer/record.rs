@@ -1,4 +1,4 @@
-//! One line of a DFTracer file, as it stands there.
+//! One line of a DFTracer file, before its hashes are resolved.
 //!
 //! Lines of all dialects become a [`Line`]: numbers in quotes are numbers, letters and numbers of `ph`
 //! are the same. A scanner made for these lines takes nearly all of them; whatever it does not
@@ -133,8 +133,8 @@ impl<'a> Line<'a> {
             } else {
                 let value = cursor.value()?;
                 if key == "name"
-                    && let (Some(wanted), Arg::Text(name)) = (only, &value)
-                    && !wanted(name)
+                    && let (Some(keeps), Arg::Text(name)) = (only, &value)
+                    && !keeps(name)
                 {
                     return Some(Scanned::Uninteresting);
                 }
@@ -187,7 +187,7 @@ impl<'a> Line<'a> {
         Some(())
     }
 
-    /// Reads a line as any JSON. The reason if it is none, or no record.
+    /// Reads a line as any JSON. Returns why if it is not JSON, or not a record.
     pub(crate) fn parse(&mut self, text: &str) -> Result<(), &'static str> {
         self.clear();
         let value: Value = serde_json::from_str(text.trim_end_matches(is_after_record))
@@ -205,7 +205,7 @@ impl<'a> Line<'a> {
             }
         }
         if self.name.is_empty() && self.phase == Phase::Unknown {
-            return Err("is no record of a trace");
+            return Err("is not a trace record");
         }
         Ok(())
     }
@@ -236,7 +236,7 @@ fn arg(value: Value) -> Arg<'static> {
     }
 }
 
-/// What may stand between a record and the end of its line.
+/// What may be between a record and the end of its line.
 fn is_after_record(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, ',' | ']')
 }
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(line.parse(r#"{"name":"a","ph":1"#), Err(CUT_OFF));
         assert_eq!(line.parse(r#"{"name":"a""b"}"#), Err("is not JSON"));
         assert_eq!(line.parse("7"), Err("is not a JSON object"));
-        assert_eq!(line.parse("{}"), Err("is no record of a trace"));
+        assert_eq!(line.parse("{}"), Err("is not a trace record"));
         assert_eq!(line.parse(r#"{"name":"a","pid":"x"}"#), Err("has a field of the wrong type"));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use crate::dftracer::chunk::{Chunk, Wanted};
+use crate::dftracer::chunk::{Chunk, ParseScope};
 use crate::dftracer::join::{Joiner, Naming};
 use crate::dftracer::pieces::Pieces;
 use crate::error::TraceError;
@@ -22,7 +22,7 @@ pub struct DftracerSource {
     /// The file that is read, and what follows in it.
     file: usize,
     pieces: Option<Pieces>,
-    wanted: Wanted,
+    scope: ParseScope,
 }
 
 impl DftracerSource {
@@ -38,17 +38,17 @@ impl DftracerSource {
             let mut pieces = Pieces::open(slice).map_err(|source| read_error(slice, source))?;
             while let Some(bytes) = pieces.next().map_err(|source| read_error(slice, source))? {
                 let file = u32::try_from(file).unwrap_or(u32::MAX);
-                joiner.directory.add(file, &Chunk::parse(bytes, Wanted::Metadata));
+                joiner.directory.add(file, &Chunk::parse(bytes, ParseScope::Metadata));
             }
         }
         joiner.directory.complete();
-        Ok(Self { slices, joiner, file: 0, pieces: None, wanted: Wanted::Everything })
+        Ok(Self { slices, joiner, file: 0, pieces: None, scope: ParseScope::Everything })
     }
 
     /// Reads these lines only.
     #[must_use]
-    pub fn only(mut self, wanted: Wanted) -> Self {
-        self.wanted = wanted;
+    pub fn only(mut self, scope: ParseScope) -> Self {
+        self.scope = scope;
         self
     }
 
@@ -71,7 +71,7 @@ impl DftracerSource {
             }
             let Some(pieces) = &mut self.pieces else { return Ok(None) };
             if let Some(bytes) = pieces.next().map_err(|source| read_error(slice, source))? {
-                return Ok(Some(Chunk::parse(bytes, self.wanted)));
+                return Ok(Some(Chunk::parse(bytes, self.scope)));
             }
             self.joiner.damaged(pieces.damaged);
             self.joiner.end();

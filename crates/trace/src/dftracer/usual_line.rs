@@ -253,7 +253,7 @@ fn digits(eight: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dftracer::chunk::Wanted;
+    use crate::dftracer::chunk::ParseScope;
 
     #[test]
     fn digits_are_numbers() {
@@ -267,7 +267,7 @@ mod tests {
 
     /// Events of a line that are read as rows.
     fn lean(line: &str) -> (Vec<String>, u64) {
-        let chunk = Chunk::parse(line.as_bytes(), Wanted::Rows);
+        let chunk = Chunk::parse(line.as_bytes(), ParseScope::Rows);
         (chunk.items.iter().map(|item| format!("{item:?}")).collect(), chunk.records)
     }
 
@@ -280,7 +280,7 @@ mod tests {
             r#"{"id":4,"name":"item","cat":"data","pid":1,"tid":2,"ts":18,"dur":0,"ph":"X","args":{"image_size":15.0,"image_idx":9}}"#,
         ];
         for line in lines {
-            let mut chunk = Chunk::parse(b"", Wanted::Rows);
+            let mut chunk = Chunk::parse(b"", ParseScope::Rows);
             assert!(chunk.parse_usual(line), "{line}");
             // A blank makes it unusual.
             let unusual = line.replacen("{\"id\":", "{ \"id\":", 1);
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn unusual_lines_are_left() {
-        let mut chunk = Chunk::parse(b"", Wanted::Rows);
+        let mut chunk = Chunk::parse(b"", ParseScope::Rows);
         for line in [
             r#"{"id":1,"name":"a\"b","cat":"c","pid":1,"tid":2,"ts":18,"dur":0,"ph":1}"#,
             r#"{"id":1,"name":"start","cat":"dftracer","pid":1,"tid":2,"ts":18,"dur":0,"ph":1}"#,

@@ -4,9 +4,9 @@
 //! would fill a new segment each time, and the kernel would find and clear new pages for all it
 //! records, which costs it more than the recording. So full segments are copied, beside the originals
 //! in memory, and the originals are given back; the copies wait instead. A copy lives as long as the
-//! system does, as the original would have: whoever goes on after the drainer was killed finds it.
+//! system does, as the original would have: the next drainer finds it if this one is killed.
 //!
-//! A copy is named after its original and the filling of it. Both stand for the same events, so that of
+//! A copy is named after its original and the filling of it. Both hold the same events, so that of
 //! an original that its drainer could not give back any more only one is taken.
 
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ const FILES_OF_COPIES: u64 = 2;
 /// A filling of a segment, whether it is in the segment or in a copy of it.
 pub(super) type Filling = (String, u32);
 
-/// The filling that stands in a file.
+/// The filling that a file holds, be it an original or a copy.
 pub(super) fn filling(name: &str, file: &SegmentFile) -> Filling {
     (original(name).unwrap_or_else(|| name.to_owned()), file.generation())
 }

@@ -1,4 +1,4 @@
-//! What a drainer knows and no segment says any more, for whoever goes on if it is killed.
+//! What a drainer knows and no segment says any more, for its successor if it is killed.
 //!
 //! Segments are used again, and their copies deleted, once they are drained, and with them the texts in
 //! them. The journal has one file a commit, written before that, and goes when the trace is complete.
@@ -119,7 +119,7 @@ impl Journal {
             for line in text.lines() {
                 let line: Line = serde_json::from_str(line).map_err(|_| TraceError::Content {
                     path: path.clone(),
-                    what: "a line that is no note of a drainer",
+                    what: "a line that is not a journal entry",
                 })?;
                 replay(line, processes, tables);
             }

@@ -359,7 +359,7 @@ impl Watched {
     /// Whether the process is there: the kernel knows its number, and did not give it to another one.
     fn is_there(&self) -> bool {
         if self.facts.host != alive::host() {
-            // Another machine's: nobody here can know.
+            // Another machine's: it cannot be known here.
             return true;
         }
         if self.facts.boot != alive::boot() {

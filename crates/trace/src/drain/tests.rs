@@ -174,7 +174,7 @@ fn a_slot_whose_writer_was_killed_half_way_is_no_event() {
     let place = place();
     let drainer = Drainer::start(&place.dir, &place.memory).unwrap();
     kill_one(&place.memory);
-    // The twelfth slot of the first segment: behind the texts and the open it is a read.
+    // The twelfth slot of the first segment: after the texts and the open it is a read.
     let name = names(&place.memory).into_iter().find(|name| name.ends_with("-0.segment")).unwrap();
     let mut bytes = fs::read(place.memory.join(&name)).unwrap();
     let slot = 256 + 20 * 64;
@@ -324,7 +324,7 @@ fn two_drainers_write_one_folder() {
     let two = Drainer::start(&place.dir, &other).unwrap();
     kill_one(&place.memory);
     kill_one(&other);
-    // Both are alive: nobody takes their work away.
+    // Both are alive: no other drainer takes over their work.
     assert_eq!(recover(&place.dir).unwrap().events, 0);
     assert_eq!(less_bytes(two.finish().unwrap()), report(1, 1006));
     assert_eq!(less_bytes(one.finish().unwrap()), report(1, 1006));
@@ -455,7 +455,7 @@ mod families {
         let mut processes = Processes::default();
         let mut tables = Tables::default();
         let first = processes.add(facts(5, 10), None, None, &mut tables);
-        assert!(!processes.get(first).is_gone, "nobody knows about another machine");
+        assert!(!processes.get(first).is_gone, "processes of another machine are unknown");
         let second = processes.add(facts(5, 20), None, None, &mut tables);
         assert!(processes.get(first).is_gone && !processes.get(second).is_gone);
         assert_eq!(processes.index((5, 20)), Some(second));

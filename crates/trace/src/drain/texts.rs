@@ -27,7 +27,7 @@ pub(crate) struct Texts {
     rows: Vec<u32>,
     sites: HashMap<u32, Site>,
     raw: HashMap<u32, Raw>,
-    /// Numbers that became rows since somebody asked.
+    /// Numbers that became rows since the last request.
     fresh: Vec<u32>,
 }
 

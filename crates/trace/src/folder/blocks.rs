@@ -190,7 +190,7 @@ impl Blocks {
                 let row = self.ids.writer(writer).map(super::reader::processes_of);
                 let row = row.and_then(|rows| rows.get(at).copied().flatten());
                 let Some(row) = row else {
-                    let what = "a process that no table has";
+                    let what = "a process that is missing from its table";
                     return Err(TraceError::Content { path: part.path.clone(), what });
                 };
                 *process = i64::from(row);
@@ -215,7 +215,7 @@ impl Blocks {
         self.groups.len()
     }
 
-    /// Whether there are none.
+    /// Whether the block has no rows.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
@@ -275,11 +275,13 @@ impl Blocks {
     /// From ids of the folder to rows of the tables.
     fn resolve(&self, name: &str, column: &mut Column) -> Result<(), Wrong> {
         let (which, wrong): (RowsOf, Wrong) = match name {
-            "process" => (super::reader::processes_of, "a process that no table has"),
-            "file" | "other_file" => (super::reader::files_of, "a file that no table has"),
+            "process" => (super::reader::processes_of, "a process that is missing from its table"),
+            "file" | "other_file" => {
+                (super::reader::files_of, "a file that is missing from its table")
+            }
             _ => return Ok(()),
         };
-        // Ids of one writer stand together: its rows are looked up once.
+        // Ids of one writer are adjacent: its rows are looked up once.
         let mut writer: Option<(u32, &[Option<u32>])> = None;
         for id in column.values.iter_mut().filter(|id| **id != ABSENT) {
             let (number, at) = super::reader::split(*id);
@@ -331,7 +333,7 @@ impl Part {
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
         file.read_exact_at(&mut bytes, start).at(&self.path)?;
         if self.checksum(group, place).is_some_and(|expected| crc32fast::hash(&bytes) != expected) {
-            let source = ParquetError::General("a column that is not what was written".to_owned());
+            let source = ParquetError::General("a column of an unexpected type".to_owned());
             return Err(TraceError::Damaged { path: self.path.clone(), source });
         }
         Ok(bytes)
@@ -372,7 +374,7 @@ impl Building {
                 self.pages.push((column, rows));
                 Ok(())
             }
-            Page::DataPageV2 { .. } => Err("pages of a version that traces do not have"),
+            Page::DataPageV2 { .. } => Err("a page of an unsupported version"),
         }
     }
 
@@ -402,10 +404,10 @@ impl Building {
         let mut present = rows;
         if self.has_levels {
             if bytes.len() < 4 {
-                return Err("a page without its levels");
+                return Err("a page without definition levels");
             }
             let length = bytes.get_u32_le() as usize;
-            let packed = bytes.get(..length).ok_or("a page without its levels")?;
+            let packed = bytes.get(..length).ok_or("a page without definition levels")?;
             bytes = &bytes[length..];
             match decode::only_run(packed, 1, rows) {
                 Some(0) => return Ok(Column::same(ABSENT)),
@@ -451,13 +453,13 @@ impl Building {
                 column.cells = Cells::Coded(codes);
                 Ok(column)
             }
-            _ => Err("values in an encoding that traces do not have"),
+            _ => Err("values in an unsupported encoding"),
         }
     }
 
     fn finish(mut self, rows: usize) -> Result<Column, Wrong> {
         if self.pages.iter().map(|(_, rows)| rows).sum::<usize>() != rows {
-            return Err("a column of another length than its rows");
+            return Err("a column whose length differs from the number of rows");
         }
         if self.pages.len() == 1 {
             return Ok(self.pages.swap_remove(0).0);
@@ -477,7 +479,7 @@ impl Building {
     }
 }
 
-const CODE: Wrong = "a code that its dictionary does not have";
+const CODE: Wrong = "a code beyond its dictionary";
 
 /// Puts values where the marks say that there are some.
 fn spread(column: Column, marks: &[u32]) -> Column {
@@ -498,7 +500,7 @@ fn spread(column: Column, marks: &[u32]) -> Column {
     Column { cells: Cells::Coded(cells), values, texts }
 }
 
-/// One value behind the last mark is looked at, never taken: without a branch, since marks follow no pattern
+/// One value after the last mark is looked at, never taken: without a branch, since marks follow no pattern
 /// that a processor foresees.
 fn spread_out<T: Copy>(values: &[T], absent: T, marks: &[u32]) -> Vec<T> {
     let mut all = vec![absent; marks.len()];
@@ -536,7 +538,7 @@ impl ChunkReader for Window {
         let range = begin.and_then(|begin| Some(begin..begin.checked_add(length)?));
         match range.filter(|range| range.end <= self.bytes.len()) {
             Some(range) => Ok(self.bytes.slice(range)),
-            None => Err(ParquetError::EOF("a page outside of its column".to_owned())),
+            None => Err(ParquetError::EOF("a page outside its column".to_owned())),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Several processes, on several machines, write one folder without meeting. Each takes a number by
 //! making `writers/NUMBER.json`, which only one of them can; rows that it writes have that number in
 //! their upper bits. The lock on that file ends with its process, however that ends, so that a later
-//! command can see that nobody is there any more and go on in its place.
+//! command can see that the writer is gone and continue in its place.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -47,7 +47,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Takes a number that nobody has. The first writer of a trace has 0, so that most ids are small.
+    /// Takes a number that no other writer has. The first writer of a trace has 0, so that most ids are small.
     pub(crate) fn new(dir: &Path, facts: WriterFacts) -> Result<Self, TraceError> {
         let folder = dir.join(WRITERS);
         fs::create_dir_all(&folder).at(&folder)?;
@@ -70,7 +70,7 @@ impl Claim {
                 Err(error) => return Err(error).at(&path),
             }
         }
-        unreachable!("numbers of attempts go on until one succeeds")
+        unreachable!("attempts continue until one succeeds")
     }
 
     /// Goes on in the place of a writer that is gone. `None` if it is there, or is just coming.

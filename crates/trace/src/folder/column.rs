@@ -9,7 +9,7 @@ use super::schema::Type;
 
 /// A column with more different numbers has no dictionary.
 const DICTIONARY: usize = 1024;
-/// After so many row groups all ways of encoding a column are tried once more.
+/// After this many row groups, all encodings of a column are tried again.
 const TRIED_AGAIN: u32 = 32;
 
 /// Which rows have a value. Nothing is kept while all of them do, or none.
@@ -158,7 +158,9 @@ impl Numbers {
     fn encode_best(&mut self, sealed_size: &mut dyn FnMut(&Pages) -> usize) -> Pages {
         self.uses = self.uses.wrapping_add(1);
         if self.values.is_empty() || self.kind == Type::Boolean {
-            return self.encode(Way::Plain).unwrap_or_else(|| unreachable!("plain always goes"));
+            return self
+                .encode(Way::Plain)
+                .unwrap_or_else(|| unreachable!("plain encoding fits any column"));
         }
         if let Some(way) = self.way.filter(|_| !self.uses.is_multiple_of(TRIED_AGAIN))
             && let Some(pages) = self.encode(way)
@@ -179,7 +181,8 @@ impl Numbers {
             Some((sealed_size(&pages), way, pages))
         });
         let best = tried.min_by_key(|(size, _, _)| *size);
-        let (_, way, pages) = best.unwrap_or_else(|| unreachable!("plain always goes"));
+        let (_, way, pages) =
+            best.unwrap_or_else(|| unreachable!("plain encoding fits any column"));
         self.way = Some(way);
         pages
     }
@@ -236,7 +239,7 @@ fn write_indices(out: &mut Vec<u8>, indices: &[u32], different: usize) {
     encode::hybrid(out, indices, width);
 }
 
-/// Different numbers in the order of their appearance, and where each of the numbers stands among them.
+/// Different numbers in the order of their appearance, and the index of each of the numbers among them.
 /// `None` if there are too many.
 fn look_up(numbers: &[i64]) -> Option<(Vec<i64>, Vec<u32>)> {
     const PLACES: usize = 4 * DICTIONARY;

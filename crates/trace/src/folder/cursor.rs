@@ -79,7 +79,7 @@ impl TableReader {
         }
     }
 
-    /// What stands under a key at the end of the file.
+    /// The value of a key in the file's footer.
     pub(crate) fn fact(&self, key: &str) -> Option<&str> {
         let facts = self.file.metadata().file_metadata().key_value_metadata()?;
         facts.iter().find(|fact| fact.key == key)?.value.as_deref()
@@ -127,14 +127,16 @@ impl TableReader {
                     && (start..start.saturating_add(column.compressed_size())).contains(&data)
                     && end.and_then(|end| u64::try_from(end).ok()).is_some_and(|end| end <= size);
                 if !is_inside || column.num_values() != group.num_rows() {
-                    return Err(ParquetError::General("a column that cannot be there".to_owned()));
+                    return Err(ParquetError::General(
+                        "a column beyond the end of the file, or of the wrong length".to_owned(),
+                    ));
                 }
             }
         }
         Ok(())
     }
 
-    /// Looks at what pages say of their sizes, in columns without a checksum: nobody else does before room
+    /// Looks at what pages say of their sizes, in columns without a checksum: nothing else does before room
     /// is made for them.
     fn check_heads(&self) -> Result<(), ParquetError> {
         for (index, group) in self.file.metadata().row_groups().iter().enumerate() {
@@ -165,13 +167,13 @@ impl TableReader {
     }
 
     /// Compares a column of a row group with its checksum, if the file has one: the `parquet` crate is
-    /// not made to stand every damage.
+    /// not made to survive all damage.
     fn check(&self, group: usize, place: usize) -> Result<(), ParquetError> {
         let Some(expected) = self.checksum(group, place) else { return Ok(()) };
         if crc32fast::hash(&self.column_bytes(group, place)?) == expected {
             Ok(())
         } else {
-            Err(ParquetError::General("a column that is not what was written".to_owned()))
+            Err(ParquetError::General("a column of an unexpected type".to_owned()))
         }
     }
 
@@ -293,7 +295,7 @@ impl Cursor {
                 ColumnReader::ByteArrayColumnReader(reader) => {
                     reader.read_records(left, levels, None, texts)?
                 }
-                _ => return Err(ParquetError::General("a type that no trace has".to_owned())),
+                _ => return Err(ParquetError::General("an unsupported column type".to_owned())),
             };
             if read == 0 {
                 return Err(ParquetError::EOF(format!("{left} rows are missing")));

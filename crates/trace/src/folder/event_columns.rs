@@ -108,7 +108,7 @@ impl EventColumns {
     /// The columns of numbers, in the order of the table.
     fn push_numbers(&mut self, events: &[Event], first_id: i64) {
         let id = |row: u32| first_id + i64::from(row);
-        // A duration or a count of more than 292 years is none.
+        // A duration or a count above 292 years in nanoseconds is not one.
         let unsigned = |number: u64| number.cast_signed();
         let mut columns = self.numbers.iter_mut();
         macro_rules! columns {

@@ -6,7 +6,7 @@
 use feedline_parquet_pages::PageHeader;
 use feedline_parquet_pages::decode::Wrong;
 
-const BAD: Wrong = "a page whose head is damaged";
+const BAD: Wrong = "a damaged page header";
 
 /// What a column has in all.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub(crate) fn check(mut column: &[u8], most: Most) -> Result<(), Wrong> {
         let header = PageHeader::read(column, 0).map_err(|_| BAD)?;
         bytes = bytes.saturating_add(header.plain_bytes.into());
         if bytes > most.bytes || header.values() as usize > most.rows {
-            return Err("a page that is larger than its column");
+            return Err("a page larger than its column");
         }
         column = usize::try_from(header.end()).ok().and_then(|end| column.get(end..)).ok_or(BAD)?;
     }
@@ -53,8 +53,8 @@ mod tests {
             check(&column, Most { bytes: most_bytes, rows })
         };
         assert_eq!(check(20, 7, 10, 21, 10), Ok(()));
-        assert_eq!(check(20, 7, 10, 20, 10), Err("a page that is larger than its column"));
-        assert_eq!(check(20, 7, 10, 21, 9), Err("a page that is larger than its column"));
+        assert_eq!(check(20, 7, 10, 20, 10), Err("a page larger than its column"));
+        assert_eq!(check(20, 7, 10, 21, 9), Err("a page larger than its column"));
     }
 
     #[test]

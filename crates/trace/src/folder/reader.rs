@@ -21,14 +21,14 @@ use crate::tables::Tables;
 /// Events of a batch.
 const BATCH: usize = 16 * 1024;
 
-/// A trace folder that is read, whoever wrote its parts.
+/// Reads a trace folder, including parts by several writers.
 pub struct Folder {
     dir: PathBuf,
     /// Files of events that were not opened yet, the next one last.
     parts: Vec<PathBuf>,
     file: Option<Open>,
     ids: Option<Ids>,
-    /// Columns that are read; all if there are none.
+    /// Columns to read; an empty list means all.
     only: Vec<String>,
     intake: ReadStats,
 }
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Folder {
 }
 
 impl Folder {
-    /// Opens a folder. What programs recorded into it and nobody read yet is not seen: see
+    /// Opens a folder. Raw recordings in it are not seen: see
     /// [`recover`](crate::recover).
     pub fn open(dir: &Path) -> Result<Self, TraceError> {
         check(dir)?;
@@ -156,9 +156,9 @@ fn assign_ids(cursor: &Cursor, ids: &Ids, batch: &mut Batch) -> Result<(), &'sta
         let event = &mut batch.events[row];
         if cursor.column.name == "process" {
             let process = ids.row(id, processes_of);
-            event.process = process.ok_or("a process that no table has")?;
+            event.process = process.ok_or("a process that is missing from its table")?;
         } else {
-            let file = ids.row(id, files_of).ok_or("a file that no table has")?;
+            let file = ids.row(id, files_of).ok_or("a file that is missing from its table")?;
             *(if is_other { &mut event.other_file } else { &mut event.file }) = Some(file);
         }
     }
@@ -183,7 +183,7 @@ fn assign_texts(
                         .map(|kind| kind as u32)
                 });
                 let kind = kind.and_then(|kind| EventKind::ALL.get(kind as usize));
-                event.kind = *kind.ok_or("a kind of event that is not known")?;
+                event.kind = *kind.ok_or("an unknown kind of event")?;
             }
             "extra" => {
                 let number = known.row(text, |text| {
@@ -386,7 +386,7 @@ pub(crate) fn tables_of(dir: &Path, claim: &Claim) -> Result<Tables, TraceError>
         Ok(tables)
     } else {
         let path = dir.join(FILES.name).join(name);
-        Err(TraceError::Content { path, what: "its rows are not in a row" })
+        Err(TraceError::Content { path, what: "its row numbers are not consecutive" })
     }
 }
 
@@ -463,10 +463,10 @@ impl ProcessColumns {
             ("exited", status) => End::Exited(status.unwrap_or(0)),
             ("became", _) => End::Became,
             ("killed", _) => End::Killed,
-            _ => return Err("an ending of a process that is not known"),
+            _ => return Err("an unknown way for a process to end"),
         };
         let arguments = serde_json::from_str(&text("arguments"))
-            .map_err(|_| "arguments of a process that are no list of texts")?;
+            .map_err(|_| "process arguments that are not a list of strings")?;
         Ok(Process {
             host: text("host"),
             pid: narrow("pid").unwrap_or(0),

@@ -22,9 +22,9 @@ pub struct RowGroupContents {
     pub whats: Vec<(EventKind, String, String)>,
     /// Places in these two lists, and how many events are both; in the order of the places.
     pub counts: Vec<(u32, u32, u64)>,
-    /// Events that begin at 0, which is no time but stands for none in files of other tools.
+    /// Events that begin at 0, which means "no time" in files of other tools.
     pub zero_times: u64,
-    /// Rows that are summaries, and the calls that they stand for.
+    /// Rows that are summaries, and the calls that they cover.
     pub summaries: (u64, u64),
 }
 
@@ -92,7 +92,7 @@ impl RowGroupContents {
         Some(survey)
     }
 
-    /// Whether it speaks of so many rows, and of nothing that it does not name.
+    /// Whether it covers this many rows, and refers only to what it names.
     fn is_of(&self, rows: u64) -> bool {
         let names = |count: &(u32, u32, u64)| {
             (count.0 as usize) < self.lanes.len() && (count.1 as usize) < self.whats.len()
@@ -118,7 +118,7 @@ pub(crate) fn text_of(surveys: &[Option<RowGroupContents>]) -> String {
     format!("{:08x}{json}", crc32fast::hash(json.as_bytes()))
 }
 
-/// The surveys of row groups of so many rows; none where the text is damaged or of another file.
+/// The surveys of row groups with these numbers of rows; none where the text is damaged or of another file.
 pub(crate) fn read(text: &str, rows: &[u64]) -> Vec<Option<RowGroupContents>> {
     let nothing = || vec![None; rows.len()];
     let Some((digits, json)) = text.split_at_checked(8) else { return nothing() };

@@ -1,4 +1,4 @@
-//! The tables of a trace folder: which columns they have, and what stands in them.
+//! The tables of a trace folder: which columns they have, and what these contain.
 //!
 //! `docs/trace-format.md` shows these tables; a test compares them.
 

@@ -47,7 +47,7 @@ impl Flows {
         }
     }
 
-    /// Pairs requests and ends flows. A flow of one is none.
+    /// Pairs requests and ends flows. One event alone is not a flow.
     pub(crate) fn settle(&mut self, slices: &mut Slices) {
         self.pair(slices);
         let mut chains: FxHashMap<u64, (u64, usize)> = FxHashMap::default();
@@ -95,6 +95,6 @@ fn step_flow(scan: &TraceScan, thread: ThreadKey, epoch: i64, step: i64) -> u64 
 fn mixed(words: &[u64]) -> u64 {
     let mut hash = FxHasher::default();
     words.iter().for_each(|word| hash.write_u64(*word));
-    // 0 is no flow.
+    // 0 means no flow.
     hash.finish().max(1)
 }

@@ -58,7 +58,7 @@ pub(crate) struct Interned {
 }
 
 impl Interned {
-    /// The number of a text; 0 is none in Perfetto.
+    /// The number of a text; 0 means no text in Perfetto.
     pub(crate) fn number(&mut self, table: Table, text: &str) -> u64 {
         let words = match table {
             Table::Category => &mut self.categories,

@@ -139,7 +139,7 @@ impl PerfettoSink {
         let mut track = Vec::new();
         proto::number(&mut track, 1, uuid);
         proto::bytes(&mut track, 2, format!("host {name}").as_bytes());
-        // Processes below it stand in the order of their ranks.
+        // Processes below it are in the order of their ranks.
         proto::number(&mut track, 11, EXPLICIT_ORDER);
         self.packets.track(self.file.buffer(), &track);
         self.tracks.hosts.insert(name.to_owned(), uuid);

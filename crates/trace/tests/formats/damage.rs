@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use feedline_trace::dftracer::{Chunk, Wanted};
+use feedline_trace::dftracer::{Chunk, ParseScope};
 use feedline_trace::{Damage, TraceError, recognize};
 
 use crate::bed::{Bed, gzip, lines, read};
@@ -95,7 +95,7 @@ fn a_changed_byte_costs_at_most_the_lines_that_it_touches() {
         for change in [0_u8, b'"', b'\\', b'{', b'9', 0xff, b'\n'] {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = change;
-            let chunk = Chunk::parse(&bytes, Wanted::Everything);
+            let chunk = Chunk::parse(&bytes, ParseScope::Everything);
             let touched = if text.as_bytes()[at] == b'\n' { 2 } else { 1 };
             assert!(chunk.items.len() + touched >= 3, "{at} {change}");
         }

@@ -39,7 +39,7 @@ impl<V> Index<&str> for OrderedMap<V> {
     type Output = V;
 
     /// # Panics
-    /// There is no such key.
+    /// If the map has no such key.
     fn index(&self, key: &str) -> &V {
         self.get(key).unwrap_or_else(|| panic!("no key `{key}`"))
     }
