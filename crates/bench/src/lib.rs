@@ -81,6 +81,6 @@ pub use results::summary_file::{
 pub use results::transfers::{Transfer, Transfers};
 pub use results::verdict::{Basis, Cause, Verdict};
 pub use run::storage_emulation::{EmulationError, StorageEmulation};
-pub use run::{FinishedRun, PreparedRun, Run};
+pub use run::{PreparedRun, Run, RunResults};
 pub use specimen::{Replay, Specimen};
 pub use train::page_cache::CachePolicy;

@@ -88,8 +88,8 @@ pub struct Run {
     pub quick: bool,
 }
 
-/// A run that is over. Its result files and its log are complete.
-pub struct FinishedRun {
+/// The results of a run that is over. Its result files and its log are complete.
+pub struct RunResults {
     /// What every rank measured.
     pub outcome: Outcome,
     /// The metrics.
@@ -269,7 +269,7 @@ impl PreparedRun {
     ///
     /// # Errors
     /// The data set, the storage, a result file, or another process of the job.
-    pub fn execute(self, folder: &OutputFolder) -> Result<FinishedRun, BenchError> {
+    pub fn execute(self, folder: &OutputFolder) -> Result<RunResults, BenchError> {
         let journal = self.run.journal(folder)?;
         let (workload, data) = (self.run.workload.clone(), Arc::clone(&self.run.data));
         let circumstances = Circumstances {
@@ -283,7 +283,7 @@ impl PreparedRun {
         let file = files::write(folder, &outcome, &summary, &assessment)?;
         files::close_log(&journal, folder, &outcome, &summary, &assessment);
         Run::discard_data(&workload, &*data, &outcome)?;
-        Ok(FinishedRun { outcome, summary, assessment, file })
+        Ok(RunResults { outcome, summary, assessment, file })
     }
 
     /// Runs everything and gathers what the ranks measured; `folder` holds their steps meanwhile.

@@ -14,7 +14,7 @@
 //! let output = RunOutput::new("results");
 //! let alone = Arc::new(feedline_ranks::Alone);
 //! let finished = run(planned, &output, alone, Arc::new(feedline_bench::Silent))?;
-//! println!("{:?}", finished.assessment.verdict);
+//! println!("{:?}", finished.results.assessment.verdict);
 //! # Ok::<(), feedline_engine::EngineError>(())
 //! ```
 //!

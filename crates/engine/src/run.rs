@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use feedline_bench::{
-    Assessment, BenchError, Existing, Level, Observer, Outcome, OutputFolder, Run, Summary,
-    SummaryFile, Team,
-};
+use feedline_bench::{BenchError, Existing, Level, Observer, OutputFolder, Run, RunResults, Team};
 use feedline_dataset::Listing;
 use feedline_ranks::Link;
 use feedline_tracer::record_this_process;
@@ -49,14 +46,8 @@ impl RunOutput {
 
 /// A run that is over: its results, which are also on disk.
 pub struct FinishedRun {
-    /// What every rank measured.
-    pub outcome: Outcome,
-    /// The metrics.
-    pub summary: Summary,
-    /// The verdict and what it rests on.
-    pub assessment: Assessment,
-    /// What `summary.json` holds.
-    pub file: SummaryFile,
+    /// What was measured, and what follows from it.
+    pub results: RunResults,
     /// The folder of the result files.
     pub folder: PathBuf,
     /// Events that did not make it into the trace of this process.
@@ -91,11 +82,9 @@ pub fn run(
     for (name, text) in planned.hydra_files(&output.run_dir) {
         folder.write_at(&output.run_dir.join(name), |file| file.write_all(text.as_bytes()))?;
     }
-    let (finished, lost_events) =
+    let (results, lost_events) =
         recorded(planned.options.trace.as_deref(), ranks, || Ok(run.execute(&folder)?))?;
-    let feedline_bench::FinishedRun { outcome, summary, assessment, file } = finished;
-    let folder = output.folder.clone();
-    Ok(FinishedRun { outcome, summary, assessment, file, folder, lost_events })
+    Ok(FinishedRun { results, folder: output.folder.clone(), lost_events })
 }
 
 /// Waits for what process 0 has to say; `None` if there is nothing to do.

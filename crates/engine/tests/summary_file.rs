@@ -33,7 +33,7 @@ fn read_back(planned: PlannedRun, results: &Path) -> SummaryFile {
     let done = run(planned, &RunOutput::new(results), Arc::new(Alone), Arc::new(Silent)).unwrap();
     let path = results.join("summary.json");
     let file = SummaryFile::read(&path).unwrap();
-    assert_eq!(file, done.file);
+    assert_eq!(file, done.results.file);
     let text = std::fs::read_to_string(&path).unwrap();
     let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     let mut again = Vec::new();

@@ -41,11 +41,14 @@ fn a_run_gives_its_results_back_and_leaves_them_on_disk() {
     let results = folder.path().join("results");
     let done = finish(planned, &results).unwrap();
     // 8 samples / (2 per batch x 2 ranks) = 2 steps per epoch, 2 epochs.
-    assert_eq!(done.summary.strict.steps, 4);
-    assert_eq!(done.outcome.ranks.len(), 2);
-    assert_eq!(done.outcome.generated.unwrap().files, 8);
-    assert!(matches!(done.assessment.verdict, Verdict::Fed { .. } | Verdict::Starved { .. }));
-    assert_eq!(SummaryFile::read(&results.join("summary.json")).unwrap(), done.file);
+    assert_eq!(done.results.summary.strict.steps, 4);
+    assert_eq!(done.results.outcome.ranks.len(), 2);
+    assert_eq!(done.results.outcome.generated.unwrap().files, 8);
+    assert!(matches!(
+        done.results.assessment.verdict,
+        Verdict::Fed { .. } | Verdict::Starved { .. }
+    ));
+    assert_eq!(SummaryFile::read(&results.join("summary.json")).unwrap(), done.results.file);
     let again = PlannedRun::new(selection(&data), RunOptions::new(2).unwrap(), &Arc::default());
     let error = finish(again.unwrap(), &results).err().unwrap();
     let hint = error.hint(Dialect::Feedline).unwrap();
@@ -92,6 +95,6 @@ fn a_flag_that_is_set_ends_a_run_early() {
     let planned = PlannedRun::new(selection(&folder.path().join("data")), options, &stop).unwrap();
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let done = finish(planned, &folder.path().join("results")).unwrap();
-    assert!(done.outcome.interrupted);
-    assert_eq!(done.summary.strict.steps, 0);
+    assert!(done.results.outcome.interrupted);
+    assert_eq!(done.results.summary.strict.steps, 0);
 }

@@ -98,7 +98,7 @@ fn run(args: &[String], job: &Job) -> anyhow::Result<u8> {
     signals::set_on_signal(&stop)?;
     let progress = Arc::new(Progress::log_only(level));
     let done = feedline_engine::run(planned, &output, job.begin(), progress)?;
-    Ok(if done.outcome.interrupted { failure::INTERRUPTED } else { 0 })
+    Ok(if done.results.outcome.interrupted { failure::INTERRUPTED } else { 0 })
 }
 
 fn print_config(

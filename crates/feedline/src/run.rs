@@ -133,14 +133,14 @@ fn cache_policy(args: &RunArgs) -> CachePolicy {
 }
 
 fn exit_code(done: &FinishedRun, requirements: &[Requirement]) -> u8 {
-    let missed: Vec<_> = requirements.iter().filter_map(|r| r.missed(&done.file)).collect();
+    let missed: Vec<_> = requirements.iter().filter_map(|r| r.missed(&done.results.file)).collect();
     for text in &missed {
         failure::say(&format!("missed: {text}"));
     }
-    if done.outcome.interrupted {
+    if done.results.outcome.interrupted {
         let folder = done.folder.display();
-        failure::say(&match done.summary.train {
-            None if done.outcome.ranks.is_empty() => {
+        failure::say(&match done.results.summary.train {
+            None if done.results.outcome.ranks.is_empty() => {
                 format!("stopped before training; the log is in {folder}")
             }
             _ => format!("stopped: the results so far are in {folder}"),

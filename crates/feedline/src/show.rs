@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::CommandFactory as _;
 use feedline_analyze::Analysis;
-use feedline_bench::explain;
+use feedline_bench::{RunResults, explain};
 use feedline_engine::{FinishedRun, PlannedRun, WorkloadSource};
 use feedline_report::{Style, definitions, screen};
 use feedline_workload::presets;
@@ -72,11 +72,12 @@ pub(crate) fn result(done: &FinishedRun, as_json: bool) -> anyhow::Result<u8> {
         let object = json!({
             "feedline_schema": feedline_bench::SCHEMA_VERSION,
             "results": folder,
-            "summary": done.file,
+            "summary": done.results.file,
         });
         return print(&serde_json::to_string_pretty(&object)?);
     }
-    print(&screen::screen(&done.outcome, &done.summary, &done.assessment, &folder, style()))
+    let RunResults { outcome, summary, assessment, .. } = &done.results;
+    print(&screen::screen(outcome, summary, assessment, &folder, style()))
 }
 
 /// The command line as a page: every command's own help.
