@@ -121,7 +121,8 @@ impl Specimen {
             files: self.plan.train_files.total,
             per_file: self.plan.samples_per_file,
         };
-        let (order, samples) = (EpochOrder::new(space, Shuffle::None, 0), space.len());
+        let samples = space.len();
+        let order = Arc::new(EpochOrder::new(space, Shuffle::None, 0));
         let dealing = Dealing {
             space,
             ranks: 1,
@@ -130,16 +131,10 @@ impl Specimen {
             remainder: Remainder::Pad,
             last_batch: LastBatch::Keep,
         };
-        let share =
-            EpochShare { order: &order, dealing, rank: 0, batches: samples, epoch: 1, seed: 0 };
+        let share = EpochShare { order, dealing, rank: 0, batches: samples, epoch: 1, seed: 0 };
         let mut pass = || {
-            loader.epoch(share, |batches| {
-                let mut bytes = 0;
-                while let Some(batch) = batches.next_batch()? {
-                    bytes += batch.sample_bytes;
-                }
-                Ok::<u64, BenchError>(bytes)
-            })
+            let sizes = loader.epoch(share.clone()).map(|batch| Ok(batch?.sample_bytes));
+            sizes.sum::<Result<u64, BenchError>>()
         };
         let sample_bytes = pass()? / samples;
         let mut means = [0.0; ROUNDS];

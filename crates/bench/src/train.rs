@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
 use feedline_dataset::{CacheLook, DataSet, EpochOrder};
-use feedline_loader::{Batches, Delivered, EpochShare, LoadError, Loader, Preprocess};
+use feedline_loader::{Delivered, Epoch, EpochShare, LoadError, Loader, Preprocess};
 use feedline_ranks::Ranks;
 use feedline_recorder::Span;
 use feedline_workload::{TimeSpec, Workload};
@@ -154,7 +154,7 @@ impl<'a> Trainer<'a> {
         }
         Ok(RankOutcome {
             epochs,
-            meter: loader.meter(),
+            meter: loader.meter().expect("the last epoch was dropped at its end"),
             done_ns: self.done_ns,
             saving: self.saving,
             steps: self.log.finish().map_err(spool_error)?,
@@ -247,7 +247,7 @@ impl<'a> Trainer<'a> {
         let seed = self.job.seed.wrapping_add(if change { u64::from(epoch) } else { 0 });
         let order = EpochOrder::new(self.phase.dealing.space, self.phase.shuffle, seed);
         let share = EpochShare {
-            order: &order,
+            order: Arc::new(order),
             dealing: self.phase.dealing,
             rank: u64::from(self.ranks.rank()),
             // DLIO lets the loader run on to the end of the data and takes one batch too many (Q32).
@@ -260,7 +260,7 @@ impl<'a> Trainer<'a> {
         };
         let _span = spans::in_epoch(&spans::TRAIN, epoch);
         let mut running = self.open_epoch(epoch, steps);
-        loader.epoch(share, |batches| self.steps(epoch, steps, batches, &mut running))?;
+        self.steps(epoch, steps, &mut loader.epoch(share), &mut running)?;
         Ok(running)
     }
 
@@ -268,7 +268,7 @@ impl<'a> Trainer<'a> {
         &mut self,
         epoch: u32,
         steps: u64,
-        batches: &mut dyn Batches,
+        batches: &mut Epoch,
         running: &mut Running,
     ) -> Result<(), BenchError> {
         loop {
@@ -470,7 +470,7 @@ impl<'a> Trainer<'a> {
         let phase = self.job.plan.eval.expect("an evaluation loader comes from an evaluation plan");
         let order = EpochOrder::new(phase.dealing.space, phase.shuffle, self.job.seed);
         let share = EpochShare {
-            order: &order,
+            order: Arc::new(order),
             dealing: phase.dealing,
             rank: u64::from(self.ranks.rank()),
             batches: phase.steps,
@@ -482,24 +482,24 @@ impl<'a> Trainer<'a> {
         self.narrator.eval_begins(epoch, phase.steps);
         let (mut tally, mut progress) = (BlockTally::default(), Progress::default());
         let first = self.log.len();
-        loader.epoch(share, |batches| {
-            while !self.stopping() {
-                let begin = self.job.clock.now();
-                let here = StepPosition { epoch, step: tally.steps + 1 };
-                let Some(batch) = fetch(here, batches)? else { break };
-                let asked_ns = self.eval_compute.next_ns();
-                let step = self.compute(here, begin, &batch, asked_ns);
-                if self.stopping() && step.compute_ns < asked_ns {
-                    break;
-                }
-                tally.add(&step, &phase.window);
-                progress.add(&step, &batch, &phase.window);
-                self.log.add(&step).map_err(spool_error)?;
-                self.narrator.step(Pass::Evaluation, epoch, phase.steps, &progress);
-                self.narrator.step_details(tally.steps, &step, batch.samples);
+        let mut batches = loader.epoch(share);
+        while !self.stopping() {
+            let begin = self.job.clock.now();
+            let here = StepPosition { epoch, step: tally.steps + 1 };
+            let Some(batch) = fetch(here, &mut batches)? else { break };
+            let asked_ns = self.eval_compute.next_ns();
+            let step = self.compute(here, begin, &batch, asked_ns);
+            if self.stopping() && step.compute_ns < asked_ns {
+                break;
             }
-            Ok::<_, BenchError>(())
-        })?;
+            tally.add(&step, &phase.window);
+            progress.add(&step, &batch, &phase.window);
+            self.log.add(&step).map_err(spool_error)?;
+            self.narrator.step(Pass::Evaluation, epoch, phase.steps, &progress);
+            self.narrator.step_details(tally.steps, &step, batch.samples);
+        }
+        // The evaluation ends when its readers have.
+        drop(batches);
         let end = Moment::now(self.job.clock);
         let block = BlockOutcome { number: 1, start, end, tally, steps: first..self.log.len() };
         self.narrator.eval_ends(epoch, &block, phase.dealing.batch);
@@ -517,7 +517,7 @@ impl<'a> Trainer<'a> {
 }
 
 /// Waits for a batch; none if that was stopped, or there are no more.
-fn fetch(here: StepPosition, batches: &mut dyn Batches) -> Result<Option<Delivered>, BenchError> {
+fn fetch(here: StepPosition, batches: &mut Epoch) -> Result<Option<Delivered>, BenchError> {
     let mut span = here.begin(&spans::FETCH);
     let batch = match batches.next_batch() {
         Err(LoadError::Stopped) => None,

@@ -4,9 +4,9 @@ use feedline_store::BatchTimes;
 
 use crate::LoadError;
 
-/// The batches of one epoch, in order.
-pub trait Batches {
-    /// Waits for the next batch; `None` after the last one of the share.
+/// Where the batches of an epoch come from.
+pub(crate) trait Batches: Send {
+    /// Waits for the next batch; `None` after the last one of the share. Not asked again after an error.
     fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError>;
 }
 

@@ -33,6 +33,9 @@ pub enum LoadError {
         /// The error of the operating system.
         source: std::io::Error,
     },
+    /// An epoch was begun while another one of the same loader had its readers.
+    #[error("the loader's last epoch has not ended")]
+    EpochRunning,
     /// Reading was asked to stop.
     #[error("reading was stopped")]
     Stopped,

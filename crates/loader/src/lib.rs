@@ -3,7 +3,8 @@
 //!
 //! [`Dealing`] says which rank reads what of an epoch. A [`Loader`] reads batches with the concurrency and the
 //! delivery order of a framework's: [`TorchLoader`] deals batches to workers, [`StreamLoader`] puts them
-//! together from samples in a row. Both measure, for every batch, what the consumer waited for. The samples
+//! together from samples in a row. An [`Epoch`] is an iterator over batches that owns the threads which read
+//! them. Both loaders measure, for every batch, what the consumer waited for. The samples
 //! are those of a [`feedline_dataset::DataSet`]; their bytes are read, decoded and dropped.
 //!
 //! ```
@@ -30,9 +31,11 @@ mod turns;
 
 mod batch;
 mod cost;
+mod epoch;
 mod error;
 
 mod interpreter;
+mod readers;
 mod spans;
 mod watched;
 mod worker;
@@ -44,9 +47,10 @@ mod stream;
 
 mod loader;
 
-pub use batch::{Batches, Delivered, Wait};
+pub use batch::{Delivered, Wait};
 pub use cost::{Curve, FrameworkCost, HandOver, Often, WorkerStart};
 pub use dealing::{Dealing, EpochTally, LastBatch, Remainder, Sharding};
+pub use epoch::Epoch;
 pub use error::LoadError;
 pub use loader::Loader;
 pub use share::EpochShare;

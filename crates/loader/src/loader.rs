@@ -6,6 +6,7 @@ use feedline_store::Meter;
 
 use crate::batch::{Batches, Delivered, Wait};
 use crate::cost::FrameworkCost;
+use crate::epoch::Epoch;
 use crate::error::LoadError;
 use crate::share::EpochShare;
 use crate::{StreamLoader, TorchLoader};
@@ -30,28 +31,23 @@ impl Loader {
         }
     }
 
-    /// Starts an epoch, hands its batches to `consume`, and stops the readers when that returns.
-    pub fn epoch<R>(
-        &mut self,
-        share: EpochShare<'_>,
-        consume: impl FnOnce(&mut dyn Batches) -> R,
-    ) -> R {
+    /// Starts an epoch. The one before must have been dropped: its readers are this one's, too.
+    pub fn epoch(&mut self, share: EpochShare) -> Epoch {
         match self {
-            Self::Torch(loader) => loader.epoch(share, consume),
-            Self::Stream(loader) => loader.epoch(share, consume),
+            Self::Torch(loader) => loader.epoch(share),
+            Self::Stream(loader) => loader.epoch(share),
             Self::Nothing => {
-                let (left, batch) = (share.samples(), share.dealing.batch);
-                consume(&mut Empty { left, batch })
+                Epoch::new(Empty { left: share.samples(), batch: share.dealing.batch })
             }
         }
     }
 
-    /// What the readers asked of the store since the loader was made.
-    pub fn meter(&mut self) -> Meter {
+    /// What the readers asked of the store since the loader was made; `None` while an epoch has them.
+    pub fn meter(&mut self) -> Option<Meter> {
         match self {
             Self::Torch(loader) => loader.meter(),
             Self::Stream(loader) => loader.meter(),
-            Self::Nothing => Meter::default(),
+            Self::Nothing => Some(Meter::default()),
         }
     }
 }

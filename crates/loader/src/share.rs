@@ -1,14 +1,16 @@
 //! The part of an epoch that one rank reads.
 
+use std::sync::Arc;
+
 use feedline_dataset::{EpochOrder, SampleId};
 
 use crate::Dealing;
 
 /// The part of an epoch that one rank reads.
-#[derive(Clone, Copy, Debug)]
-pub struct EpochShare<'a> {
+#[derive(Clone, Debug)]
+pub struct EpochShare {
     /// The epoch's order, the same on every rank.
-    pub order: &'a EpochOrder,
+    pub order: Arc<EpochOrder>,
     /// How the order's places are dealt to ranks and batches.
     pub dealing: Dealing,
     /// Which rank this is.
@@ -21,7 +23,7 @@ pub struct EpochShare<'a> {
     pub seed: u64,
 }
 
-impl EpochShare<'_> {
+impl EpochShare {
     /// Samples in all batches.
     pub(crate) fn samples(&self) -> u64 {
         self.dealing.read(self.rank, self.batches)

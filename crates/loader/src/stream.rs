@@ -17,14 +17,16 @@ use feedline_store::{BatchTimes, Meter};
 use crate::Sharding;
 use crate::batch::{Batches, Delivered};
 use crate::cost::FrameworkCost;
+use crate::epoch::Epoch;
 use crate::error::LoadError;
 use crate::interpreter::{Receiver, Role};
 use crate::pipeline::{Limits, Pipeline, Wake};
+use crate::readers::{LentReaders, Readers};
 use crate::share::EpochShare;
 use crate::spans::{PREPROCESS, Turn};
 use crate::turns::Turns;
 use crate::watched::Watched;
-use crate::worker::{self, Preprocess, Worker};
+use crate::worker::{Preprocess, Worker};
 
 /// Small samples are handed over together, until they have so many bytes or took so long.
 const HAND_OVER_BYTES: u64 = 64 << 10;
@@ -58,10 +60,8 @@ pub enum ReaderSharding {
 pub struct StreamLoader {
     config: StreamConfig,
     clock: Clock,
-    readers: Vec<Worker>,
-    parsers: Vec<Preprocess>,
+    readers: Arc<Readers>,
     stop: Arc<AtomicBool>,
-    receiver: Receiver,
 }
 
 impl StreamLoader {
@@ -95,25 +95,23 @@ impl StreamLoader {
             false => (0..config.parsers).map_while(preprocess).collect(),
         };
         let (receiver, stop) = (Receiver::new(clock, &data.stop), Arc::clone(&data.stop));
-        Self { config, clock: clock.clone(), readers, parsers, stop, receiver }
+        let readers = Readers::new(readers, parsers, receiver);
+        Self { config, clock: clock.clone(), readers, stop }
     }
 
     /// Burns what the framework costs, too.
-    pub fn with_cost(mut self, cost: &Arc<FrameworkCost>) -> Self {
-        self.readers.iter_mut().for_each(|worker| worker.set_cost(cost));
-        self.receiver.set_cost(cost);
+    pub fn with_cost(self, cost: &Arc<FrameworkCost>) -> Self {
+        self.readers.set_cost(cost);
         self
     }
 
-    /// Starts an epoch, hands its batches to `consume`, and stops the readers when that returns.
-    pub fn epoch<R>(
-        &mut self,
-        share: EpochShare<'_>,
-        consume: impl FnOnce(&mut dyn Batches) -> R,
-    ) -> R {
-        let config = self.config;
+    /// Starts an epoch. The one before must have been dropped: its readers are this one's, too.
+    pub fn epoch(&mut self, share: EpochShare) -> Epoch {
+        let Some(readers) = LentReaders::take(&self.readers) else {
+            return Epoch::refused(LoadError::EpochRunning);
+        };
         let limits = Limits {
-            readers: self.readers.len(),
+            readers: readers.worker_count(),
             batch: share.dealing.batch,
             samples: share.samples(),
             batches: share.batches,
@@ -121,74 +119,51 @@ impl StreamLoader {
                 Sharding::Records => Some((share.rank, share.dealing.ranks)),
                 _ => None,
             },
-            prefetch: config.prefetch,
-            parsers: self.parsers.len() as u64,
+            prefetch: self.config.prefetch,
+            parsers: readers.parser_count() as u64,
             epoch: share.epoch,
         };
         // Records are dealt behind the buffer, so that it must do the same on every rank.
         let own = if limits.part.is_some() { 0 } else { share.rank };
         let seed = share.seed.wrapping_add(own);
-        let shuffle = config.shuffle.map(|size| ShuffleBuffer::new(size as usize, seed));
-        let watched = self.readers.iter().map(|reader| Watched::new(reader.progress())).collect();
+        let shuffle = self.config.shuffle.map(|size| ShuffleBuffer::new(size as usize, seed));
+        let watched = readers.workers().map(|reader| Watched::new(reader.progress())).collect();
         let mut pipeline = Pipeline::new(limits, shuffle);
-        self.readers.iter_mut().for_each(|reader| reader.set_batch(limits.batch));
-        if self.receiver.begin_epoch() {
-            self.readers.iter_mut().for_each(Worker::restart);
+        readers.workers().for_each(|mut reader| reader.set_batch(limits.batch));
+        let must_start = readers.receiver().begin_epoch();
+        if must_start {
+            readers.workers().for_each(|mut reader| reader.restart());
             pipeline.hold_back();
         }
-        let pipeline = Monitor::new(&self.clock, pipeline);
-        let (clock, pipeline, stop) = (&self.clock, &pipeline, &self.stop);
-        let result = clock.scope(|scope| {
-            // Made before the first reader: whatever happens from here on closes the pipeline.
-            let receiver = &mut self.receiver;
-            let mut batches = StreamBatches { clock, pipeline, watched, receiver, share, next: 0 };
-            let count = self.readers.len();
-            for (number, worker) in self.readers.iter_mut().enumerate() {
-                let row = Row { rows: config, share, reader: number as u64, readers: count as u64 };
-                let started = scope.spawn(format!("reader {number}"), move || {
-                    read_row(clock, pipeline, worker, number, row);
-                });
-                if let Err(source) = started {
-                    let error = LoadError::NoThread { reader: number, source };
-                    pipeline.update(|pipeline| pipeline.fail(error));
-                    break;
-                }
-            }
-            for (number, work) in self.parsers.iter_mut().enumerate() {
-                let started = scope.spawn(format!("parser {number}"), move || {
-                    parse(clock, pipeline, work, (share.epoch, stop));
-                });
-                if let Err(source) = started {
-                    let error = LoadError::NoThread { reader: number, source };
-                    pipeline.update(|pipeline| pipeline.fail(error));
-                    break;
-                }
-            }
-            consume(&mut batches)
-        });
-        self.readers.iter_mut().for_each(Worker::end_epoch);
-        result
+        let clock = self.clock.clone();
+        let pipeline = Arc::new(Monitor::new(&clock, pipeline));
+        // Made before the first reader: whatever happens from here on closes the pipeline.
+        let mut epoch = StreamEpoch { clock, pipeline, watched, share, next: 0, readers };
+        if let Err(error) = epoch.start(self.config, &self.stop) {
+            epoch.pipeline.update(|pipeline| pipeline.fail(error));
+        }
+        Epoch::new(epoch)
     }
 
-    /// What the readers asked of the store since the loader was made.
-    pub fn meter(&mut self) -> Meter {
-        worker::meter_of(&mut self.readers)
+    /// What the readers asked of the store since the loader was made; `None` while an epoch has them.
+    pub fn meter(&mut self) -> Option<Meter> {
+        self.readers.meter()
     }
 }
 
 /// The samples of one reader.
-#[derive(Clone, Copy)]
-struct Row<'a> {
+#[derive(Clone)]
+struct Row {
     rows: StreamConfig,
-    share: EpochShare<'a>,
+    share: EpochShare,
     reader: u64,
     readers: u64,
 }
 
-impl<'a> Row<'a> {
+impl Row {
     /// What the reader reads, in order.
-    fn samples(self) -> Box<dyn Iterator<Item = SampleId> + 'a> {
-        let (share, step) = (self.share, self.readers as usize);
+    fn samples(&self) -> Box<dyn Iterator<Item = SampleId>> {
+        let (share, step) = (self.share.clone(), self.readers as usize);
         match self.rows.rows {
             ReaderSharding::BySample => {
                 let numbers = (self.reader..share.samples()).step_by(step);
@@ -239,7 +214,7 @@ fn read_row(
     pipeline: &Monitor<Pipeline>,
     worker: &mut Worker,
     number: usize,
-    row: Row<'_>,
+    row: &Row,
 ) {
     let mut samples = row.samples().enumerate().peekable();
     let mut block = Vec::new();
@@ -299,17 +274,40 @@ fn parse(
     }
 }
 
-/// The batches of one epoch, in order.
-struct StreamBatches<'a> {
-    clock: &'a Clock,
-    pipeline: &'a Monitor<Pipeline>,
+/// An epoch whose batches are put together from samples in a row. Dropping it closes the pipeline
+/// first: only then do the threads end for which dropping `readers` waits.
+struct StreamEpoch {
+    clock: Clock,
+    pipeline: Arc<Monitor<Pipeline>>,
     watched: Vec<Watched>,
-    receiver: &'a mut Receiver,
-    share: EpochShare<'a>,
+    share: EpochShare,
     next: u64,
+    readers: LentReaders,
 }
 
-impl Batches for StreamBatches<'_> {
+impl StreamEpoch {
+    fn start(&mut self, rows: StreamConfig, stop: &Arc<AtomicBool>) -> Result<(), LoadError> {
+        let readers = self.readers.worker_count();
+        for number in 0..readers {
+            let (clock, pipeline) = (self.clock.clone(), Arc::clone(&self.pipeline));
+            let share = self.share.clone();
+            let row = Row { rows, share, reader: number as u64, readers: readers as u64 };
+            self.readers.spawn(&self.clock, ("reader", number), move |readers| {
+                read_row(&clock, &pipeline, &mut readers.worker(number), number, &row);
+            })?;
+        }
+        for number in 0..self.readers.parser_count() {
+            let (clock, pipeline) = (self.clock.clone(), Arc::clone(&self.pipeline));
+            let (epoch, stop) = (self.share.epoch, Arc::clone(stop));
+            self.readers.spawn(&self.clock, ("parser", number), move |readers| {
+                parse(&clock, &pipeline, &mut readers.parser(number), (epoch, &stop));
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Batches for StreamEpoch {
     fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
         if self.next >= self.share.batches {
             return Ok(None);
@@ -318,7 +316,7 @@ impl Batches for StreamBatches<'_> {
         self.next += 1;
         let mut framework_ns = 0;
         if self.pipeline.with(|pipeline| !pipeline.is_open()) {
-            framework_ns = self.receiver.start(place.0, self.watched.len() as u64);
+            framework_ns = self.readers.receiver().start(place.0, self.watched.len() as u64);
             self.pipeline.update(Pipeline::open);
         }
         let begin = self.clock.now();
@@ -334,7 +332,8 @@ impl Batches for StreamBatches<'_> {
         // Readers and parsers wait for the room that this has made.
         self.pipeline.update(|_| ());
         let mut taken = taken?;
-        framework_ns += self.receiver.receive(place, (taken.samples, taken.sample_bytes), None);
+        let size = (taken.samples, taken.sample_bytes);
+        framework_ns += self.readers.receiver().receive(place, size, None);
         taken.wait.framework_ns += framework_ns;
         Ok(Some(taken))
     }
@@ -352,7 +351,7 @@ fn up_to(now: u64, finished: BatchTimes, reader: &Watched) -> BatchTimes {
     all
 }
 
-impl Drop for StreamBatches<'_> {
+impl Drop for StreamEpoch {
     fn drop(&mut self) {
         self.pipeline.update(Pipeline::close);
     }

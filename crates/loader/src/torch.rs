@@ -20,12 +20,14 @@ use feedline_store::{BatchTimes, Meter};
 use crate::Sharding;
 use crate::batch::{Batches, Delivered, Wait};
 use crate::cost::{FrameworkCost, Gauge};
+use crate::epoch::Epoch;
 use crate::error::LoadError;
 use crate::interpreter::{Receiver, Role};
+use crate::readers::{LentReaders, Readers};
 use crate::share::EpochShare;
 use crate::spans::Turn;
 use crate::watched::Watched;
-use crate::worker::{self, Batch, Preprocess, Worker};
+use crate::worker::{Batch, Preprocess, Worker};
 
 /// Batches that PyTorch lets a worker prefetch when the workload does not say.
 const DEFAULT_PREFETCH_FACTOR: u64 = 2;
@@ -86,8 +88,7 @@ impl TorchConfig {
 pub struct TorchLoader {
     config: TorchConfig,
     clock: Clock,
-    workers: Vec<Worker>,
-    receiver: Receiver,
+    readers: Arc<Readers>,
     gauge: Arc<Gauge>,
 }
 
@@ -105,59 +106,38 @@ impl TorchLoader {
             .map(|number| Worker::new(clock, data.clone(), role, preprocess(number)))
             .collect();
         workers.iter_mut().for_each(|worker| worker.gauge_with(&gauge));
-        let receiver = Receiver::new(clock, &data.stop);
-        Self { config, clock: clock.clone(), workers, receiver, gauge }
+        let readers = Readers::new(workers, Vec::new(), Receiver::new(clock, &data.stop));
+        Self { config, clock: clock.clone(), readers, gauge }
     }
 
     /// Burns what the framework costs, too.
-    pub fn with_cost(mut self, cost: &Arc<FrameworkCost>) -> Self {
-        self.workers.iter_mut().for_each(|worker| worker.set_cost(cost));
-        self.receiver.set_cost(cost);
+    pub fn with_cost(self, cost: &Arc<FrameworkCost>) -> Self {
+        self.readers.set_cost(cost);
         self
     }
 
-    /// Starts an epoch, hands its batches to `consume`, and stops the workers when that returns.
-    pub fn epoch<R>(
-        &mut self,
-        share: EpochShare<'_>,
-        consume: impl FnOnce(&mut dyn Batches) -> R,
-    ) -> R {
-        let dealt = Dealt { share, config: self.config };
+    /// Starts an epoch. The one before must have been dropped: its workers are this one's, too.
+    pub fn epoch(&mut self, share: EpochShare) -> Epoch {
+        let Some(readers) = LentReaders::take(&self.readers) else {
+            return Epoch::refused(LoadError::EpochRunning);
+        };
+        let (clock, dealt) = (self.clock.clone(), Dealt { share, config: self.config });
         if self.config.workers == 0 {
-            let (worker, held) = (&mut self.workers[0], Held::new(&dealt, 0));
-            let source = Supply::Inline { worker, dealt, held };
-            let result = consume(&mut TorchBatches { clock: &self.clock, next: 0, source, share });
-            self.workers[0].end_epoch();
-            return result;
+            let source = Supply::Inline { held: Held::new(&dealt, 0) };
+            return Epoch::new(TorchEpoch { clock, next: 0, source, dealt, readers });
         }
-        let watched: Vec<_> = self.workers.iter().map(|w| Watched::new(w.progress())).collect();
-        let must_start = self.receiver.begin_epoch();
+        let watched = readers.workers().map(|worker| Watched::new(worker.progress())).collect();
+        let must_start = readers.receiver().begin_epoch();
         if must_start {
-            self.workers.iter_mut().for_each(Worker::restart);
+            readers.workers().for_each(|mut worker| worker.restart());
         }
         let queue = Queue { is_open: !must_start, ..Queue::new(self.config.outstanding()) };
-        let queue = Monitor::new(&self.clock, queue);
-        let result = self.clock.scope(|scope| {
-            // Made before the first worker: whatever happens from here on closes the queue.
-            let receiver = &mut self.receiver;
-            let source = Supply::Workers { queue: &queue, workers: &watched, dealt, receiver };
-            let mut batches = TorchBatches { clock: &self.clock, next: 0, source, share };
-            for (number, worker) in self.workers.iter_mut().enumerate() {
-                let queue = &queue;
-                let started = scope.spawn(format!("reader {number}"), move || {
-                    worker.read_batches(queue, dealt, number as u64);
-                });
-                if let Err(source) = started {
-                    let error = LoadError::NoThread { reader: number, source };
-                    queue.update(|queue| queue.put(number as u64, Err(error)));
-                    break;
-                }
-            }
-            consume(&mut batches)
-        });
-        self.workers.iter_mut().for_each(Worker::end_epoch);
-        self.receiver.end_epoch();
-        result
+        let queue = Arc::new(Monitor::new(&clock, queue));
+        // Made before the first worker: whatever happens from here on closes the queue.
+        let source = Supply::Workers { queue: Arc::clone(&queue), watched };
+        let mut epoch = TorchEpoch { clock, next: 0, source, dealt, readers };
+        epoch.start_workers(&queue);
+        Epoch::new(epoch)
     }
 
     /// The most bytes that finished batches held in memory, where that is emulated.
@@ -165,20 +145,20 @@ impl TorchLoader {
         self.gauge.most()
     }
 
-    /// What the workers asked of the store since the loader was made.
-    pub fn meter(&mut self) -> Meter {
-        worker::meter_of(&mut self.workers)
+    /// What the workers asked of the store since the loader was made; `None` while an epoch has them.
+    pub fn meter(&mut self) -> Option<Meter> {
+        self.readers.meter()
     }
 }
 
 /// An epoch's share and how its batches are dealt.
-#[derive(Clone, Copy)]
-struct Dealt<'a> {
-    share: EpochShare<'a>,
+#[derive(Clone)]
+struct Dealt {
+    share: EpochShare,
     config: TorchConfig,
 }
 
-impl<'a> Dealt<'a> {
+impl Dealt {
     fn workers(&self) -> u64 {
         u64::from(self.config.workers.max(1))
     }
@@ -192,7 +172,7 @@ impl<'a> Dealt<'a> {
     }
 
     /// The batches of one worker, in order.
-    fn batches_of(self, worker: u64) -> impl Iterator<Item = u64> + 'a {
+    fn batches_of(&self, worker: u64) -> impl Iterator<Item = u64> + use<> {
         let (batches, workers) = (self.share.batches, self.workers());
         let turns = self.share.dealing.worker_batches(self.share.rank);
         let number = move |turn: u64| match turns {
@@ -265,7 +245,7 @@ struct Held {
 
 impl Held {
     /// Of `worker`, if there is a buffer.
-    fn new(dealt: &Dealt<'_>, worker: u64) -> Option<Self> {
+    fn new(dealt: &Dealt, worker: u64) -> Option<Self> {
         let (share, size) = (&dealt.share, dealt.config.shuffle?);
         let seed = share.seed.wrapping_add(share.rank * dealt.workers() + worker);
         Some(Self {
@@ -292,55 +272,66 @@ impl Held {
     }
 }
 
-/// The batches of one epoch, in order.
-struct TorchBatches<'a, 'env> {
-    clock: &'a Clock,
+/// An epoch whose batches are dealt to workers. Dropping it closes the queue first: only then do the
+/// threads end for which dropping `readers` waits.
+struct TorchEpoch {
+    clock: Clock,
     next: u64,
-    source: Supply<'a, 'env>,
-    share: EpochShare<'env>,
+    source: Supply,
+    dealt: Dealt,
+    readers: LentReaders,
 }
 
-enum Supply<'a, 'env> {
-    Inline {
-        worker: &'a mut Worker,
-        dealt: Dealt<'env>,
-        held: Option<Held>,
-    },
-    Workers {
-        queue: &'a Monitor<Queue>,
-        workers: &'a [Watched],
-        dealt: Dealt<'env>,
-        receiver: &'a mut Receiver,
-    },
+enum Supply {
+    /// The consumer reads.
+    Inline { held: Option<Held> },
+    /// Worker threads read.
+    Workers { queue: Arc<Monitor<Queue>>, watched: Vec<Watched> },
 }
 
-impl Batches for TorchBatches<'_, '_> {
+impl TorchEpoch {
+    fn start_workers(&mut self, queue: &Arc<Monitor<Queue>>) {
+        for number in 0..self.readers.worker_count() {
+            let (shared, dealt) = (Arc::clone(queue), self.dealt.clone());
+            let started = self.readers.spawn(&self.clock, ("reader", number), move |readers| {
+                readers.worker(number).read_batches(&shared, &dealt, number as u64);
+            });
+            if let Err(error) = started {
+                return queue.update(|queue| queue.put(number as u64, Err(error)));
+            }
+        }
+    }
+}
+
+impl Batches for TorchEpoch {
     fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
-        if self.next >= self.share.batches {
+        let share = &self.dealt.share;
+        if self.next >= share.batches {
             return Ok(None);
         }
         let k = self.next;
         self.next += 1;
         let begin = self.clock.now();
         match &mut self.source {
-            Supply::Inline { worker, dealt, held } => {
-                let read = dealt.read(worker, held, k)?;
+            Supply::Inline { held } => {
+                let read = self.dealt.read(&mut self.readers.worker(0), held, k)?;
                 let total_ns = self.clock.now() - begin;
                 Ok(Some(read.deliver(Wait::split(total_ns, read.spent))))
             }
-            Supply::Workers { queue, workers, dealt, receiver } => {
+            Supply::Workers { queue, watched } => {
+                let mut receiver = self.readers.receiver();
                 let mut framework_ns = 0;
                 if queue.with(|queue| !queue.is_open) {
-                    framework_ns = receiver.start(self.share.epoch, workers.len() as u64);
+                    framework_ns = receiver.start(share.epoch, watched.len() as u64);
                     queue.update(|queue| queue.is_open = true);
                 }
                 let begin = begin + framework_ns;
                 // What the worker did before the consumer came is not part of the wait.
-                let spent = spent_on(workers, dealt.owner(k), begin);
+                let spent = spent_on(watched, self.dealt.owner(k), begin);
                 let (read, later) = queue.wait_for(|queue| queue.take(k));
                 let end = self.clock.now();
                 let mut read = read?;
-                let (place, size) = ((self.share.epoch, k), (read.samples, read.sample_bytes));
+                let (place, size) = ((share.epoch, k), (read.samples, read.sample_bytes));
                 framework_ns += receiver.receive(place, size, read.held.take());
                 // Only now is a worker told to read another one.
                 queue.update(|queue| queue.taken += 1);
@@ -360,8 +351,8 @@ impl Batches for TorchBatches<'_, '_> {
 
 impl Worker {
     /// Reads its batches as the queue lets it, until the last, a failure or the queue's end.
-    fn read_batches(&mut self, queue: &Monitor<Queue>, dealt: Dealt<'_>, number: u64) {
-        let mut held = Held::new(&dealt, number);
+    fn read_batches(&mut self, queue: &Monitor<Queue>, dealt: &Dealt, number: u64) {
+        let mut held = Held::new(dealt, number);
         for k in dealt.batches_of(number) {
             if !queue.wait_for(|queue| queue.may_start(k)) {
                 return;
@@ -384,7 +375,7 @@ fn spent_on(workers: &[Watched], (worker, turn): (u64, u64), now: u64) -> BatchT
     if spent.batch_no == turn + 1 { spent } else { BatchTimes::default() }
 }
 
-impl Drop for TorchBatches<'_, '_> {
+impl Drop for TorchEpoch {
     fn drop(&mut self) {
         if let Supply::Workers { queue, .. } = &self.source {
             queue.update(|queue| queue.closed = true);

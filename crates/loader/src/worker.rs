@@ -47,13 +47,6 @@ pub(crate) struct Worker {
     sizes: Vec<u64>,
 }
 
-/// What all of them asked of the store so far.
-pub(crate) fn meter_of(workers: &mut [Worker]) -> Meter {
-    let mut total = Meter::default();
-    workers.iter_mut().for_each(|worker| total.merge(worker.reader.meter()));
-    total
-}
-
 impl Worker {
     pub(crate) fn new(clock: &Clock, data: DataSet, role: Role, preprocess: Preprocess) -> Self {
         let stop = Arc::clone(&data.stop);
@@ -80,17 +73,23 @@ impl Worker {
         self.interpreter.gauge_with(gauge);
     }
 
-    /// Its process is new, as far as the framework has processes.
+    /// Says how many samples make a batch from now on, where samples are read one by one.
     pub(crate) fn set_batch(&mut self, samples: u64) {
         self.interpreter.set_batch(samples);
     }
 
+    /// Its process is new, as far as the framework has processes.
     pub(crate) fn restart(&mut self) {
         self.interpreter.restart();
     }
 
     pub(crate) fn progress(&self) -> Arc<BatchTimer> {
         Arc::clone(&self.progress)
+    }
+
+    /// What it has asked of the store so far.
+    pub(crate) fn meter(&mut self) -> &Meter {
+        self.reader.meter()
     }
 
     /// Closes what is kept for an epoch only.

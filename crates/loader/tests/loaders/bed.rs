@@ -8,7 +8,7 @@ use feedline_formats::{
     ByteRange, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
     Options, SampleFormat, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source,
 };
-use feedline_loader::{Dealing, EpochShare, LastBatch, Remainder, Sharding};
+use feedline_loader::{Dealing, Epoch, EpochShare, LastBatch, Remainder, Sharding};
 use feedline_store::{Memory, Op};
 
 pub(crate) const S: u64 = 1_000_000_000;
@@ -33,7 +33,7 @@ pub(crate) fn uniform(order: &EpochOrder) -> SampleSpace {
 }
 
 /// Batches of `batch` of a rank that is alone.
-pub(crate) fn share(order: &EpochOrder, batch: u64, batches: u64) -> EpochShare<'_> {
+pub(crate) fn share(order: &EpochOrder, batch: u64, batches: u64) -> EpochShare {
     let dealing = Dealing {
         space: uniform(order),
         ranks: 1,
@@ -42,7 +42,18 @@ pub(crate) fn share(order: &EpochOrder, batch: u64, batches: u64) -> EpochShare<
         remainder: Remainder::Pad,
         last_batch: LastBatch::Keep,
     };
-    EpochShare { order, dealing, rank: 0, batches, epoch: 1, seed: 7 }
+    EpochShare { order: Arc::new(order.clone()), dealing, rank: 0, batches, epoch: 1, seed: 7 }
+}
+
+/// An epoch that ends when its consumer returns.
+pub(crate) trait Consume {
+    fn consume<R>(self, consumer: impl FnOnce(&mut Epoch) -> R) -> R;
+}
+
+impl Consume for Epoch {
+    fn consume<R>(mut self, consumer: impl FnOnce(&mut Epoch) -> R) -> R {
+        consumer(&mut self)
+    }
 }
 
 /// `files` samples of which opening number i takes `open_s(i)` seconds; opens are noted as

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, EpochOrder, SampleSpace, Shuffle};
 use feedline_loader::{
-    BatchAssignment, Batches, Curve, FrameworkCost, HandOver, Often, ReaderSharding, StreamConfig,
+    BatchAssignment, Curve, Epoch, FrameworkCost, HandOver, Often, ReaderSharding, StreamConfig,
     StreamLoader, TorchConfig, TorchLoader, Wait, WorkerStart,
 };
 
-use crate::bed::{S, npy_files, record_files, share};
+use crate::bed::{Consume, S, npy_files, record_files, share};
 
 const NS: f64 = S as f64;
 
@@ -34,7 +34,7 @@ fn data(clock: &Clock, files: u64, open_s: fn(u64) -> u64, cost: FrameworkCost) 
 }
 
 /// Seconds of storage, framework and the rest of every wait, with `compute_s` between them.
-fn waits(clock: &Clock, batches: &mut dyn Batches, compute_s: u64) -> Vec<(u64, u64, u64)> {
+fn waits(clock: &Clock, batches: &mut Epoch, compute_s: u64) -> Vec<(u64, u64, u64)> {
     let mut waits = Vec::new();
     while let Some(batch) = batches.next_batch().unwrap() {
         let Wait { storage_ns, framework_ns, decode_ns, worker_ns, .. } = batch.wait;
@@ -53,10 +53,12 @@ fn a_sample_costs_by_its_bytes() {
     let data = data(&clock, 3, |_| 1, FrameworkCost { sample, ..FrameworkCost::default() });
     let order = order(3);
     let share = share(&order, 1, 3);
-    let found = torch(&clock, &data, 1).epoch(share, |batches| waits(&clock, batches, 1));
+    let found =
+        torch(&clock, &data, 1).epoch(share.clone()).consume(|batches| waits(&clock, batches, 1));
     assert_eq!(found, [(1, 2, 0), (0, 2, 0), (0, 2, 0)]);
     // Without workers all of it is waited for.
-    let found = torch(&clock, &data, 0).epoch(share, |batches| waits(&clock, batches, 1));
+    let found =
+        torch(&clock, &data, 0).epoch(share.clone()).consume(|batches| waits(&clock, batches, 1));
     assert_eq!(found, [(1, 2, 0); 3]);
 }
 
@@ -74,16 +76,18 @@ fn handing_over_costs_the_worker_and_the_consumer_by_the_batchs_bytes() {
     let set = data(&clock, 6, |_| 0, cost.clone());
     let order = order(6);
     let share = share(&order, 2, 3);
-    let found = torch(&clock, &set, 1).epoch(share, |batches| waits(&clock, batches, 0));
+    let found =
+        torch(&clock, &set, 1).epoch(share.clone()).consume(|batches| waits(&clock, batches, 0));
     assert_eq!(found, [(0, 3, 0), (0, 2, 0), (0, 2, 0)]);
     // Without workers the batch is put together and stays where it is.
-    let found = torch(&clock, &set, 0).epoch(share, |batches| waits(&clock, batches, 0));
+    let found =
+        torch(&clock, &set, 0).epoch(share.clone()).consume(|batches| waits(&clock, batches, 0));
     assert_eq!(found, [(0, 3, 0); 3]);
     // Tensors that are smaller than their files cost what they are: 2 x 64 / 2 bytes, 0.5 s and,
     // on the line through (128, 2) and (256, 9), nothing.
     let small = data(&clock, 6, |_| 0, FrameworkCost { tensor_bytes: Some(32), ..cost });
     let begin = clock.now();
-    torch(&clock, &small, 1).epoch(share, |batches| waits(&clock, batches, 0));
+    torch(&clock, &small, 1).epoch(share.clone()).consume(|batches| waits(&clock, batches, 0));
     assert_eq!(clock.now() - begin, 3 * S / 2);
 }
 
@@ -98,7 +102,8 @@ fn a_worker_is_told_to_read_on_when_its_batch_was_received() {
     let set = Costly { data: set, cost: Arc::new(cost) };
     let order = order(4);
     let share = share(&order, 1, 4);
-    let found = torch(&clock, &set, 1).epoch(share, |batches| waits(&clock, batches, 0));
+    let found =
+        torch(&clock, &set, 1).epoch(share.clone()).consume(|batches| waits(&clock, batches, 0));
     assert_eq!(found, [(1, 10, 0), (0, 10, 0), (0, 10, 0), (0, 10, 0)]);
     assert_eq!(*opens.lock().unwrap(), [(0, 0), (1, 1), (11, 2), (21, 3)]);
 }
@@ -115,9 +120,9 @@ fn workers_are_started_for_every_epoch_or_once() {
     let share = share(&order, 1, 2);
     let check = |often, second: [(u64, u64, u64); 2]| {
         let mut loader = torch(&clock, &data(&clock, 2, |_| 1, start(often)), 2);
-        let found = loader.epoch(share, |batches| waits(&clock, batches, 5));
+        let found = loader.epoch(share.clone()).consume(|batches| waits(&clock, batches, 5));
         assert_eq!(found, [(1, 8, 0), (0, 0, 0)], "{often:?}");
-        let found = loader.epoch(share, |batches| waits(&clock, batches, 5));
+        let found = loader.epoch(share.clone()).consume(|batches| waits(&clock, batches, 5));
         assert_eq!(found, second, "{often:?}");
     };
     check(Often::EachEpoch, [(1, 8, 0), (0, 0, 0)]);
@@ -134,17 +139,17 @@ fn finished_batches_hold_memory_until_the_consumer_drops_them() {
     let set = data(&clock, 24, |_| 0, cost.clone());
     let order = order(24);
     let mut loader = torch(&clock, &set, 2);
-    loader.epoch(share(&order, 2, 12), |batches| waits(&clock, batches, 5));
+    loader.epoch(share(&order, 2, 12)).consume(|batches| waits(&clock, batches, 5));
     assert_eq!(loader.held_bytes_max(), (4 + 1) * 2 * 1000);
     // A consumer that is always waiting has one batch, and drops it when it has the next.
     let slow = FrameworkCost { sample: Curve::constant(NS), ..cost.clone() };
     let mut loader = torch(&clock, &data(&clock, 24, |_| 0, slow), 1);
-    loader.epoch(share(&order, 2, 12), |batches| waits(&clock, batches, 0));
+    loader.epoch(share(&order, 2, 12)).consume(|batches| waits(&clock, batches, 0));
     assert_eq!(loader.held_bytes_max(), 2 * 2 * 1000);
     // Where nothing is handed over, nothing is held.
     let alone = FrameworkCost { hand_over: HandOver::default(), ..cost };
     let mut loader = torch(&clock, &data(&clock, 24, |_| 0, alone), 2);
-    loader.epoch(share(&order, 2, 12), |batches| waits(&clock, batches, 5));
+    loader.epoch(share(&order, 2, 12)).consume(|batches| waits(&clock, batches, 5));
     assert_eq!(loader.held_bytes_max(), 0);
 }
 
@@ -174,7 +179,7 @@ fn samples_in_a_row_cost_the_same() {
     let loader = StreamLoader::new(&clock, &data, config, |_| None);
     let mut loader = loader.with_cost(&Arc::new(cost));
     let order = EpochOrder::new(SampleSpace { files: 1, per_file: 6 }, Shuffle::None, 0);
-    let found = loader.epoch(share(&order, 2, 3), |batches| waits(&clock, batches, 0));
+    let found = loader.epoch(share(&order, 2, 3)).consume(|batches| waits(&clock, batches, 0));
     // 3 + 1 to start, 2 x 3 for the samples, 1 to receive; then 6 - 1 + 1 a batch.
     assert_eq!(found, [(0, 11, 0), (0, 6, 0), (0, 6, 0)]);
 }

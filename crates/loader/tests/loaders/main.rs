@@ -3,6 +3,7 @@
 mod bed;
 mod cost;
 mod dealing;
+mod epoch;
 mod opening;
 mod reading;
 mod stream;

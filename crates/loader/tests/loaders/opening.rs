@@ -9,7 +9,7 @@ use feedline_dataset::{DataSet, EpochOrder, SampleSpace, Shuffle};
 use feedline_loader::{BatchAssignment, TorchConfig, TorchLoader};
 use feedline_store::{EntryKind, FolderEntry, Object, Store, StoreError, Upload};
 
-use crate::bed::{npy_files, record_files, share};
+use crate::bed::{Consume, npy_files, record_files, share};
 
 /// A store that counts in which way objects are opened.
 struct Noting {
@@ -78,8 +78,7 @@ fn files_that_are_read_whole_are_opened_for_that() {
         let config =
             TorchConfig { workers: 1, prefetch: 1, deal: BatchAssignment::InTurn, shuffle: None };
         let mut loader = TorchLoader::new(&clock, &data, config, |_| Box::new(|| 0));
-        loader.epoch(
-            share(&order, 4, 1),
+        loader.epoch(share(&order, 4, 1)).consume(
             |batches| {
                 while batches.next_batch().unwrap().is_some() {}
             },

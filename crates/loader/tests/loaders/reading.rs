@@ -7,7 +7,7 @@ use feedline_dataset::{
 use feedline_loader::{BatchAssignment, LoadError, TorchConfig, TorchLoader};
 use feedline_store::Op;
 
-use crate::bed::{S, npy_files, record_files, share};
+use crate::bed::{Consume, S, npy_files, record_files, share};
 
 const CONFIG: TorchConfig =
     TorchConfig { workers: 1, prefetch: 1, deal: BatchAssignment::InTurn, shuffle: None };
@@ -21,11 +21,11 @@ fn calls(clock: &Clock, data: &DataSet, space: SampleSpace, epochs: u64) -> (u64
     let order = EpochOrder::new(space, Shuffle::None, 0);
     let mut loader = TorchLoader::new(clock, data, CONFIG, |_| Box::new(|| 0));
     for _ in 0..epochs {
-        loader.epoch(share(&order, 4, space.len() / 4), |batches| {
-            while batches.next_batch().unwrap().is_some() {}
-        });
+        loader
+            .epoch(share(&order, 4, space.len() / 4))
+            .consume(|batches| while batches.next_batch().unwrap().is_some() {});
     }
-    let meter = loader.meter();
+    let meter = loader.meter().unwrap();
     (meter.op(Op::Open).calls, meter.op(Op::Read).calls)
 }
 
@@ -64,11 +64,11 @@ fn what_is_kept_for_an_epoch_is_read_again_in_the_next() {
     let opens = |data: &DataSet| {
         let mut loader = TorchLoader::new(&clock, data, CONFIG, |_| Box::new(|| 0));
         for _ in 0..3 {
-            loader.epoch(share(&order, 1, 1), |batches| {
+            loader.epoch(share(&order, 1, 1)).consume(|batches| {
                 batches.next_batch().unwrap().unwrap();
             });
         }
-        loader.meter().op(Op::Open).calls
+        loader.meter().unwrap().op(Op::Open).calls
     };
     assert_eq!(opens(&epoch), 3);
     assert_eq!(opens(&DataSet { reading: reading(KeptFor::Run), ..data }), 1);
@@ -81,7 +81,7 @@ fn a_kept_file_still_has_no_more_samples_than_it_has() {
     let data = with(data, ReadMethod::Framework, 1);
     let order = EpochOrder::new(SampleSpace { files: 1, per_file: 2 }, Shuffle::None, 0);
     let mut loader = TorchLoader::new(&clock, &data, CONFIG, |_| Box::new(|| 0));
-    let error = loader.epoch(share(&order, 1, 2), |batches| {
+    let error = loader.epoch(share(&order, 1, 2)).consume(|batches| {
         batches.next_batch().unwrap().unwrap();
         batches.next_batch().unwrap_err()
     });
@@ -106,11 +106,12 @@ fn a_deep_reader_has_many_reads_under_way() {
         let data = with(record_files(&clock, 4, 1, S), model, 0);
         let order = EpochOrder::new(SampleSpace { files: 4, per_file: 1 }, Shuffle::None, 0);
         let mut loader = TorchLoader::new(&clock, &data, CONFIG, |_| Box::new(|| 0));
-        let batch =
-            loader.epoch(share(&order, 4, 1), |batches| batches.next_batch().unwrap().unwrap());
+        let batch = loader
+            .epoch(share(&order, 4, 1))
+            .consume(|batches| batches.next_batch().unwrap().unwrap());
         assert_eq!(batch.wait.storage_ns, seconds * S, "{model:?}");
         assert_eq!(batch.wait.total_ns(), seconds * S, "{model:?}");
-        assert_eq!(loader.meter().op(Op::Read).calls, 4, "{model:?}");
+        assert_eq!(loader.meter().unwrap().op(Op::Read).calls, 4, "{model:?}");
         let bytes = match model {
             ReadMethod::Framework | ReadMethod::Native => 100 + 200 + 300,
             ReadMethod::Deep { .. } => 4 * 8,
@@ -126,7 +127,8 @@ fn a_deep_reader_reads_whole_files_of_formats_that_are_read_whole() {
     let data = with(data, ReadMethod::Deep { depth: 3 }, 0);
     let order = EpochOrder::new(SampleSpace { files: 4, per_file: 1 }, Shuffle::None, 0);
     let mut loader = TorchLoader::new(&clock, &data, CONFIG, |_| Box::new(|| 0));
-    let batch = loader.epoch(share(&order, 4, 1), |batches| batches.next_batch().unwrap().unwrap());
+    let batch =
+        loader.epoch(share(&order, 4, 1)).consume(|batches| batches.next_batch().unwrap().unwrap());
     assert_eq!(batch.sample_bytes, 4 * (128 + 64), "header and samples");
 }
 
@@ -136,7 +138,8 @@ fn a_deep_reader_names_the_file_that_is_missing() {
     let data = with(record_files(&clock, 3, 1, 0), ReadMethod::Deep { depth: 2 }, 0);
     let order = EpochOrder::new(SampleSpace { files: 4, per_file: 1 }, Shuffle::None, 0);
     let mut loader = TorchLoader::new(&clock, &data, CONFIG, |_| Box::new(|| 0));
-    let error = loader.epoch(share(&order, 4, 1), |batches| batches.next_batch().unwrap_err());
+    let error =
+        loader.epoch(share(&order, 4, 1)).consume(|batches| batches.next_batch().unwrap_err());
     let LoadError::Bytes { batch: 0, source } = error else { panic!("{error}") };
     assert!(source.to_string().contains("memory:3"), "{source}");
 }

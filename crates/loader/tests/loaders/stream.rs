@@ -5,12 +5,12 @@ use std::sync::Arc;
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, DatasetError, EpochOrder, SampleSpace, Shuffle};
 use feedline_loader::{
-    Batches, Dealing, Delivered, EpochShare, LoadError, Preprocess, ReaderSharding, Sharding,
+    Dealing, Delivered, Epoch, EpochShare, LoadError, Preprocess, ReaderSharding, Sharding,
     StreamConfig, StreamLoader, Wait,
 };
 use feedline_store::{Memory, Op};
 
-use crate::bed::{Numbers, S, npy_files, record_files, share};
+use crate::bed::{Consume, Numbers, S, npy_files, record_files, share};
 
 /// One reader, batches of one, nothing ahead.
 const PLAIN: StreamConfig = StreamConfig {
@@ -29,12 +29,12 @@ fn order(files: u64, per_file: u64, shuffle: Shuffle) -> EpochOrder {
     EpochOrder::new(SampleSpace { files, per_file }, shuffle, 3)
 }
 
-fn all(batches: &mut dyn Batches) -> Vec<Delivered> {
+fn all(batches: &mut Epoch) -> Vec<Delivered> {
     std::iter::from_fn(|| batches.next_batch().unwrap()).collect()
 }
 
 /// The records that came, one a batch.
-fn records(batches: &mut dyn Batches) -> Vec<u64> {
+fn records(batches: &mut Epoch) -> Vec<u64> {
     all(batches).iter().map(|batch| batch.sample_bytes).collect()
 }
 
@@ -44,7 +44,7 @@ fn files_are_interleaved_record_by_record() {
     let data = record_files(&clock, 5, 2, 0);
     let order = order(5, 2, Shuffle::None);
     let config = StreamConfig { readers: 2, prefetch: 2, ..PLAIN };
-    let came = loader(&clock, &data, config).epoch(share(&order, 1, 10), records);
+    let came = loader(&clock, &data, config).epoch(share(&order, 1, 10)).consume(records);
     // Two files at a time; the fifth has nobody to take turns with.
     assert_eq!(came, [0, 100, 1, 101, 200, 300, 201, 301, 400, 401]);
 }
@@ -54,7 +54,7 @@ fn shuffled_files_are_still_read_from_front_to_back() {
     let clock = Clock::simulated();
     let data = record_files(&clock, 4, 3, 0);
     let order = order(4, 3, Shuffle::Files);
-    let came = loader(&clock, &data, PLAIN).epoch(share(&order, 1, 12), records);
+    let came = loader(&clock, &data, PLAIN).epoch(share(&order, 1, 12)).consume(records);
     assert_ne!(came[0], 0, "this seed moves the first file");
     for file in came.chunks(3) {
         assert_eq!(file, [file[0], file[0] + 1, file[0] + 2]);
@@ -76,8 +76,8 @@ fn shares(
     let dealing = Dealing { ranks, sharding, ..plain.dealing };
     let batches = dealing.steps();
     let came = |rank| {
-        let share = EpochShare { dealing, rank, batches, ..plain };
-        let came = loader(&clock, &data, config).epoch(share, all);
+        let share = EpochShare { dealing, rank, batches, ..plain.clone() };
+        let came = loader(&clock, &data, config).epoch(share).consume(all);
         came.iter().map(|batch| (batch.samples, batch.sample_bytes)).collect::<Vec<_>>()
     };
     (0..ranks).map(came).collect()
@@ -184,7 +184,7 @@ fn the_shuffle_buffer_is_full_before_the_first_record_leaves_it() {
     let order = order(1, 5, Shuffle::None);
     let config = StreamConfig { shuffle: Some(3), ..PLAIN };
     let (mut times, mut came) = (Vec::new(), Vec::new());
-    loader(&clock, &data, config).epoch(share(&order, 1, 5), |batches| {
+    loader(&clock, &data, config).epoch(share(&order, 1, 5)).consume(|batches| {
         while let Some(batch) = batches.next_batch().unwrap() {
             times.push(clock.now() / S);
             came.push(batch.sample_bytes);
@@ -209,15 +209,15 @@ fn readers_run_ahead_only_as_far_as_the_queues_allow() {
     let config = StreamConfig { prefetch: 2, ..PLAIN };
     let mut stream = loader(&clock, &data, config);
     let mut reads = |take: u64| {
-        let before = stream.meter().op(Op::Read).calls;
-        stream.epoch(share(&order, 2, 50), |batches| {
+        let before = stream.meter().unwrap().op(Op::Read).calls;
+        stream.epoch(share(&order, 2, 50)).consume(|batches| {
             clock.sleep(S);
             for _ in 0..take {
                 batches.next_batch().unwrap().unwrap();
                 clock.sleep(S);
             }
         });
-        stream.meter().op(Op::Read).calls - before
+        stream.meter().unwrap().op(Op::Read).calls - before
     };
     assert_eq!(reads(0), 6);
     assert_eq!(reads(3), 12);
@@ -233,7 +233,7 @@ fn a_wait_is_split_at_the_reader_that_comes_last_and_the_parse_step() {
     let order = order(1, 3, Shuffle::None);
     let work = |_| Some(Box::new(|| 3 * S) as Preprocess);
     let mut stream = StreamLoader::new(&clock, &data, PLAIN, work);
-    let waits = stream.epoch(share(&order, 1, 2), |batches| {
+    let waits = stream.epoch(share(&order, 1, 2)).consume(|batches| {
         let waits: Vec<Wait> = all(batches).iter().map(|batch| batch.wait).collect();
         waits
     });
@@ -254,7 +254,7 @@ fn waits_of_later_epochs_are_split_like_those_of_the_first() {
     let order = order(1, 2, Shuffle::None);
     let mut stream = loader(&clock, &data, PLAIN);
     for epoch in 0..3 {
-        let waits: Vec<(u64, u64)> = stream.epoch(share(&order, 1, 2), |batches| {
+        let waits: Vec<(u64, u64)> = stream.epoch(share(&order, 1, 2)).consume(|batches| {
             all(batches).iter().map(|b| (b.wait.storage_ns / S, b.wait.worker_ns)).collect()
         });
         assert_eq!(waits, [(2, 0), (2, 0)], "epoch {epoch}");
@@ -268,8 +268,8 @@ fn dali_on_demand_opens_the_file_for_every_sample() {
     let order = order(2, 4, Shuffle::None);
     let config = StreamConfig { rows: ReaderSharding::BySample, ..PLAIN };
     let mut stream = loader(&clock, &data, config);
-    stream.epoch(share(&order, 4, 2), |batches| all(batches).len());
-    assert_eq!(stream.meter().op(Op::Open).calls, 8);
+    stream.epoch(share(&order, 4, 2)).consume(|batches| all(batches).len());
+    assert_eq!(stream.meter().unwrap().op(Op::Open).calls, 8);
 }
 
 #[test]
@@ -278,12 +278,12 @@ fn nothing_is_read_behind_the_last_batch() {
     let data = record_files(&clock, 1, 100, 0);
     let order = order(1, 100, Shuffle::None);
     let mut stream = loader(&clock, &data, PLAIN);
-    stream.epoch(share(&order, 1, 3), |batches| {
+    stream.epoch(share(&order, 1, 3)).consume(|batches| {
         assert_eq!(all(batches).len(), 3);
         clock.sleep(S);
     });
     // Two more were held ready while the third was asked for.
-    assert!(stream.meter().op(Op::Read).calls <= 5);
+    assert!(stream.meter().unwrap().op(Op::Read).calls <= 5);
 }
 
 #[test]
@@ -293,7 +293,8 @@ fn a_panicking_parser_ends_the_epoch_instead_of_hanging() {
     let work = |_| Some(Box::new(|| -> u64 { panic!("on purpose") }) as Preprocess);
     let mut stream = StreamLoader::new(&clock, &data, PLAIN, work);
     let order = order(1, 4, Shuffle::None);
-    let error = stream.epoch(share(&order, 1, 4), |batches| batches.next_batch().unwrap_err());
+    let error =
+        stream.epoch(share(&order, 1, 4)).consume(|batches| batches.next_batch().unwrap_err());
     assert_eq!(error.to_string(), "the reader of batch 0 panicked");
 }
 
@@ -307,7 +308,7 @@ fn parsers_work_on_several_batches_at_a_time() {
     let config = StreamConfig { parsers: 3, prefetch: 3, ..PLAIN };
     let work = |_| Some(Box::new(|| 3 * S) as Preprocess);
     let mut stream = StreamLoader::new(&clock, &data, config, work);
-    let times = stream.epoch(share(&order, 1, 6), |batches| {
+    let times = stream.epoch(share(&order, 1, 6)).consume(|batches| {
         let times: Vec<u64> =
             std::iter::from_fn(|| batches.next_batch().unwrap().map(|_| clock.now() / S)).collect();
         times
@@ -324,7 +325,7 @@ fn dali_readers_share_the_samples_of_a_batch() {
     let order = order(8, 1, Shuffle::None);
     let config = StreamConfig { readers: 2, rows: ReaderSharding::BySample, ..PLAIN };
     let mut stream = loader(&clock, &data, config);
-    let came = stream.epoch(share(&order, 4, 2), |batches| {
+    let came = stream.epoch(share(&order, 4, 2)).consume(|batches| {
         let mut came = Vec::new();
         while let Some(batch) = batches.next_batch().unwrap() {
             came.push((clock.now() / S, batch.sample_bytes));
@@ -340,7 +341,7 @@ fn a_file_with_too_few_records_is_named() {
     let clock = Clock::simulated();
     let data = record_files(&clock, 2, 2, 0);
     let order = order(2, 3, Shuffle::None);
-    let error = loader(&clock, &data, PLAIN).epoch(share(&order, 1, 6), |batches| {
+    let error = loader(&clock, &data, PLAIN).epoch(share(&order, 1, 6)).consume(|batches| {
         batches.next_batch().unwrap();
         batches.next_batch().unwrap();
         batches.next_batch().unwrap_err()
@@ -359,7 +360,8 @@ fn a_panicking_reader_ends_the_epoch_instead_of_hanging() {
     let work = |_| Some(Box::new(|| -> u64 { panic!("on purpose") }) as Preprocess);
     let mut stream = StreamLoader::new(&clock, &data, config, work);
     let order = order(4, 1, Shuffle::None);
-    let error = stream.epoch(share(&order, 1, 4), |batches| batches.next_batch().unwrap_err());
+    let error =
+        stream.epoch(share(&order, 1, 4)).consume(|batches| batches.next_batch().unwrap_err());
     assert_eq!(error.to_string(), "the reader of batch 0 panicked");
 }
 
@@ -370,6 +372,7 @@ fn a_stop_ends_reading_between_two_samples() {
     data.stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let order = order(1, 4, Shuffle::None);
     let error = loader(&clock, &data, PLAIN)
-        .epoch(share(&order, 1, 4), |batches| batches.next_batch().unwrap_err());
+        .epoch(share(&order, 1, 4))
+        .consume(|batches| batches.next_batch().unwrap_err());
     assert!(matches!(error, LoadError::Stopped));
 }

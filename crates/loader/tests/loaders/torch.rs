@@ -9,7 +9,7 @@ use feedline_loader::{
 };
 use feedline_store::Memory;
 
-use crate::bed::{Numbers, S, npy_files as data, record_files, share};
+use crate::bed::{Consume, Numbers, S, npy_files as data, record_files, share};
 
 fn loader(clock: &Clock, data: &DataSet, workers: u32, prefetch: u64) -> TorchLoader {
     let config = TorchConfig { workers, prefetch, deal: BatchAssignment::InTurn, shuffle: None };
@@ -42,7 +42,7 @@ fn workers_stop_at_the_outstanding_limit_until_a_batch_is_taken() {
     let (data, opens) = data(&clock, 8, |_| 1);
     let order = order(8);
     let share = share(&order, 1, 8);
-    loader(&clock, &data, 2, 4).epoch(share, |batches| {
+    loader(&clock, &data, 2, 4).epoch(share).consume(|batches| {
         clock.sleep(10 * S);
         for _ in 0..3 {
             batches.next_batch().unwrap().unwrap();
@@ -60,7 +60,7 @@ fn batches_come_in_order_whoever_is_faster() {
     let (data, _) = data(&clock, 6, |file| if file % 2 == 0 { 5 } else { 1 });
     let order = order(6);
     let share = share(&order, 1, 6);
-    let times = loader(&clock, &data, 2, 2).epoch(share, |batches| {
+    let times = loader(&clock, &data, 2, 2).epoch(share).consume(|batches| {
         let mut times = Vec::new();
         while let Some(batch) = batches.next_batch().unwrap() {
             times.push((clock.now() / S, batch.samples, batch.sample_bytes));
@@ -84,7 +84,8 @@ fn a_share_begins_at_its_first_place() {
     share.dealing = Dealing { ranks: 2, sharding: Sharding::Blocked, ..share.dealing };
     share.rank = 1;
     loader(&clock, &data, 1, 2)
-        .epoch(share, |batches| while batches.next_batch().unwrap().is_some() {});
+        .epoch(share)
+        .consume(|batches| while batches.next_batch().unwrap().is_some() {});
     assert_eq!(*opens.lock().unwrap(), [(0, 3), (0, 4)]);
 }
 
@@ -97,8 +98,9 @@ fn a_bad_file_is_an_error_of_its_own_batch_and_names_file_and_byte() {
     let data = DataSet { store: Arc::new(memory), ..data };
     let order = order(4);
     let share = share(&order, 1, 4);
-    let error =
-        loader(&clock, &data, 1, 2).epoch(share, |batches| batches.next_batch().unwrap_err());
+    let error = loader(&clock, &data, 1, 2)
+        .epoch(share)
+        .consume(|batches| batches.next_batch().unwrap_err());
     let LoadError::Sample(DatasetError::Sample { file, index, source }) = error else {
         panic!("{error}")
     };
@@ -117,7 +119,7 @@ fn a_panicking_reader_ends_the_epoch_instead_of_hanging() {
     });
     let order = order(4);
     let share = share(&order, 1, 4);
-    let error = loader.epoch(share, |batches| {
+    let error = loader.epoch(share).consume(|batches| {
         batches.next_batch().unwrap().unwrap();
         batches.next_batch().unwrap_err()
     });
@@ -131,8 +133,9 @@ fn a_stop_ends_reading_between_two_samples() {
     data.stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let order = order(4);
     let share = share(&order, 1, 4);
-    let error =
-        loader(&clock, &data, 1, 2).epoch(share, |batches| batches.next_batch().unwrap_err());
+    let error = loader(&clock, &data, 1, 2)
+        .epoch(share)
+        .consume(|batches| batches.next_batch().unwrap_err());
     assert!(matches!(error, LoadError::Stopped));
     assert_eq!(*opens.lock().unwrap(), []);
 }
@@ -148,7 +151,8 @@ fn tf_generators_walk_through_blocks_of_their_own() {
     assert_eq!(config.outstanding(), 3, "one of each thread and the prefetched one");
     let order = order(5);
     TorchLoader::new(&clock, &data, config, |_| Box::new(|| 0))
-        .epoch(share(&order, 1, 5), |batches| while batches.next_batch().unwrap().is_some() {});
+        .epoch(share(&order, 1, 5))
+        .consume(|batches| while batches.next_batch().unwrap().is_some() {});
     let mut opens = opens.lock().unwrap().clone();
     opens.sort_unstable();
     assert_eq!(opens, [(0, 0), (0, 3), (1, 1), (1, 4), (2, 2)]);
@@ -168,7 +172,7 @@ fn shards(
     let sharding = Sharding::WorkerFiles { workers: u64::from(config.workers.max(1)) };
     share.dealing = dealing(Dealing { sharding, ..share.dealing });
     share.batches = share.dealing.steps();
-    TorchLoader::new(&clock, &data, config, |_| Box::new(|| 0)).epoch(share, |batches| {
+    TorchLoader::new(&clock, &data, config, |_| Box::new(|| 0)).epoch(share).consume(|batches| {
         let next = || batches.next_batch().unwrap();
         std::iter::from_fn(next).map(|batch| (batch.samples, batch.sample_bytes)).collect()
     })
