@@ -264,7 +264,9 @@ fn runs(units: &[RankSteps]) -> Vec<PhaseRun> {
                 outstanding: phase.outstanding.max(1),
                 deal: deal(steps, phase.workers as usize),
                 firsts_ns: firsts(steps, phase.workers as usize),
-                steps: (0..count).map(|k| replay_step(&together, steps, k, meets)).collect(),
+                steps: (0..count)
+                    .map(|k| replay_step(meets.then_some(&together), steps, k))
+                    .collect(),
             }
         });
         let ranks = ranks.collect();
@@ -292,11 +294,11 @@ fn firsts(steps: &[StepRecord], workers: usize) -> Vec<i64> {
     begun.collect()
 }
 
+/// Step `k` as it is replayed; `together` are the steps of all ranks if they meet in every step.
 fn replay_step(
-    together: &[&[StepRecord]],
+    together: Option<&Vec<&[StepRecord]>>,
     steps: &[StepRecord],
     k: usize,
-    meets: bool,
 ) -> ReplayStep {
     let step = &steps[k];
     let since = |from_ns: i64, to_ns: i64| to_ns.saturating_sub(from_ns).max(0).cast_unsigned();
@@ -304,9 +306,9 @@ fn replay_step(
         |causes: &[StallCause]| causes.iter().map(|c| step.service_parts_ns[*c as usize]).sum();
     let ready_ns = step.service_start_ns.saturating_add_unsigned(step.service_ns);
     let arrival = |step: &StepRecord| step.meets_ns.map_or(step.end_ns, |(start_ns, _)| start_ns);
-    let (own_until_ns, last_ns) = match meets {
-        true => (arrival(step), together.iter().map(|rank| arrival(&rank[k])).max()),
-        false => (step.end_ns, None),
+    let (own_until_ns, last_ns) = match together {
+        Some(ranks) => (arrival(step), ranks.iter().map(|rank| arrival(&rank[k])).max()),
+        None => (step.end_ns, None),
     };
     ReplayStep {
         service_ns: step.service_ns,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feedline_clock::Clock;
-use feedline_formats::{Compression, FORMATS, Format, Options};
+use feedline_formats::{FORMATS, Format, Options};
 use feedline_store::{ScanOptions, Store, scan};
 
 use crate::data_set::{DataSet, Reading};
@@ -13,9 +13,6 @@ use crate::names::NameList;
 use crate::order::{EpochOrder, SampleIndex};
 use crate::reader::SampleReader;
 use crate::samples::{ReadOptions, Samples};
-
-/// Extensions that other programs give to files of our formats.
-const ALIASES: [(&str, &str); 2] = [("h5", "hdf5"), ("jpg", "jpeg")];
 
 /// The files of one format in a folder, and how many samples each of them has.
 #[derive(Clone)]
@@ -103,12 +100,13 @@ fn known_formats() -> Result<Vec<KnownFormat>, DatasetError> {
     let mut known: Vec<KnownFormat> = Vec::new();
     for entry in FORMATS.iter().filter(|entry| entry.name != "synthetic") {
         let format: Arc<dyn Format> = entry.build(&Options::default())?.into();
-        let aliases = ALIASES.iter().filter(|(_, name)| *name == entry.name);
-        known.extend(aliases.map(|(alias, _)| (*alias, Arc::clone(&format))));
-        if entry.name == "csv" {
-            let options = Options { compression: Compression::Gzip, ..Options::default() };
+        known.extend(entry.other_extensions.iter().map(|other| (*other, Arc::clone(&format))));
+        for &compression in entry.compressions {
+            let options = Options { compression, ..Options::default() };
             let packed: Arc<dyn Format> = entry.build(&options)?.into();
-            known.push((packed.extension(), packed));
+            if packed.extension() != format.extension() {
+                known.push((packed.extension(), packed));
+            }
         }
         known.push((format.extension(), format));
     }

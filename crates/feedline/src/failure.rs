@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use feedline_bench::{BenchError, Dialect};
+use feedline_bench::{BenchError, Dialect, EmulationError};
 use feedline_engine::EngineError;
 use feedline_tracer::TracerError;
 use feedline_workload::WorkloadError;
@@ -100,9 +100,10 @@ fn hint(error: &anyhow::Error, dialect: Dialect) -> Option<String> {
     error.chain().find_map(|cause| {
         let engine = || cause.downcast_ref::<EngineError>().and_then(|error| error.hint(dialect));
         let bench = || cause.downcast_ref::<BenchError>().and_then(|error| error.hint(dialect));
+        let emulation = || cause.downcast_ref::<EmulationError>().map(EmulationError::hint);
         let tracer = || cause.downcast_ref::<TracerError>().and_then(TracerError::hint);
         let workload = || cause.downcast_ref::<WorkloadError>().and_then(WorkloadError::hint);
         let own = || cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone());
-        engine().or_else(bench).or_else(tracer).or_else(workload).or_else(own)
+        engine().or_else(bench).or_else(emulation).or_else(tracer).or_else(workload).or_else(own)
     })
 }

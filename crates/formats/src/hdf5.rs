@@ -53,6 +53,7 @@ pub(crate) struct Hdf5 {
 
 /// The format `hdf5`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
+    other_extensions: &["h5"],
     compressions: &[Compression::Gzip, Compression::Lzf],
     framework: Some(FrameworkReader::Hdf5),
     ..SampleFormat::new(FORMAT, build)

@@ -47,6 +47,7 @@ pub(crate) struct Jpeg;
 
 /// The format `jpeg`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
+    other_extensions: &["jpg"],
     read_unit: ReadUnit::File,
     is_image: true,
     has_dali_reader: true,

@@ -12,6 +12,8 @@ use crate::{Compression, FORMATS, Format, OptionError, Options};
 pub struct SampleFormat {
     /// The name in workload files.
     pub name: &'static str,
+    /// Extensions that other programs give to its files, beside the one Feedline gives them.
+    pub other_extensions: &'static [&'static str],
     /// Compressions that its files can have, apart from none.
     pub compressions: &'static [Compression],
     /// How much of a file a reader goes through for one sample.
@@ -40,6 +42,7 @@ impl SampleFormat {
     pub const fn new(name: &'static str, make: MakeFormat) -> SampleFormat {
         SampleFormat {
             name,
+            other_extensions: &[],
             compressions: &[],
             read_unit: ReadUnit::Sample,
             is_streamed: false,

@@ -13,7 +13,7 @@ pub enum TracerError {
     #[error("no program to trace")]
     NoProgram,
     /// The program cannot be started.
-    #[error("cannot start {}: {source}", program.display())]
+    #[error("cannot start {}", program.display())]
     Start {
         /// The program as the user wrote it.
         program: PathBuf,
