@@ -51,6 +51,7 @@ pub mod tar;
 mod tfrecord;
 mod webdataset;
 mod zip;
+pub mod zip_records;
 
 #[cfg(test)]
 mod test_support;

@@ -5,19 +5,12 @@
 //! prefix.
 
 use crate::window::Window;
+use crate::zip_records::{
+    END, END_BYTES, END64, END64_BYTES, ENTRY, ENTRY_BYTES, LOCAL, LOCAL_BYTES, LOCATOR64,
+    LOCATOR64_BYTES, ZIP64_EXTRA, put_end64, put16, put32, put64, zip64_values,
+};
 use crate::{DecodeError, Method};
 
-const LOCAL: u32 = 0x0403_4B50;
-const ENTRY: u32 = 0x0201_4B50;
-const END: u32 = 0x0605_4B50;
-const END64: u32 = 0x0606_4B50;
-const LOCATOR64: u32 = 0x0706_4B50;
-
-pub(crate) const LOCAL_BYTES: u64 = 30;
-const ENTRY_BYTES: u64 = 46;
-pub(crate) const END_BYTES: u64 = 22;
-const END64_BYTES: u64 = 56;
-pub(crate) const LOCATOR64_BYTES: u64 = 20;
 pub(crate) const COMMENT_BYTES_MAX: u64 = 0xFFFF;
 /// Holds the directory and the end of any npz with two members and no comment.
 const TAIL_BYTES: u64 = 1024;
@@ -29,7 +22,6 @@ const MADE_BY: u16 = 3 << 8 | VERSION;
 const ATTRIBUTES: u32 = 0o600 << 16;
 /// Python turns to ZIP64 at half of what the narrow fields can hold.
 const NARROW_MAX: u64 = (1 << 31) - 1;
-const ZIP64_EXTRA: u16 = 1;
 const NOT_HERE: u32 = u32::MAX;
 
 /// Where the checksum stands in a local header.
@@ -101,14 +93,7 @@ pub(crate) fn directory(members: &[Written], directory_at: u64) -> Vec<u8> {
     let size = out.len() as u64;
     let count = members.len() as u64;
     if directory_at > NARROW_MAX {
-        put32(&mut out, &[END64]);
-        put64(&mut out, &[END64_BYTES - 12]);
-        put16(&mut out, &[VERSION, VERSION]);
-        put32(&mut out, &[0, 0]);
-        put64(&mut out, &[count, count, size, directory_at]);
-        put32(&mut out, &[LOCATOR64, 0]);
-        put64(&mut out, &[directory_at + size]);
-        put32(&mut out, &[1]);
+        put_end64(&mut out, [VERSION, VERSION], count, directory_at, size);
     }
     put32(&mut out, &[END]);
     put16(&mut out, &[0, 0, count as u16, count as u16]);
@@ -141,18 +126,6 @@ fn narrow_or_extra<const N: usize>(values: [u64; N], extra: &mut Vec<u8>) -> [u3
     }
     put64(extra, &values);
     [NOT_HERE; N]
-}
-
-fn put16(out: &mut Vec<u8>, values: &[u16]) {
-    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-}
-
-fn put32(out: &mut Vec<u8>, values: &[u32]) {
-    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-}
-
-fn put64(out: &mut Vec<u8>, values: &[u64]) {
-    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
 }
 
 /// Finds a member. One read is enough if the file fits into a piece, two if it does not.
@@ -344,19 +317,6 @@ fn read_entry(entry: Fields<'_>, at: u64, name: &str) -> Result<Entry, DecodeErr
         return Err(DecodeError::ZipRecord { offset: at + 20, expected, found });
     }
     Ok(Entry { at, header_offset, size, packed_size, packing, crc: entry.u32(16) })
-}
-
-/// The 64-bit values in the ZIP64 part of an extra field; those that are there come in fixed order.
-fn zip64_values(mut extra: &[u8]) -> impl Iterator<Item = u64> + '_ {
-    let mut values: &[[u8; 8]] = &[];
-    while let Some((&[id_low, id_high, len_low, len_high], rest)) = extra.split_first_chunk() {
-        let len = usize::from(u16::from_le_bytes([len_low, len_high])).min(rest.len());
-        if u16::from_le_bytes([id_low, id_high]) == ZIP64_EXTRA {
-            values = rest[..len].as_chunks().0;
-        }
-        extra = &rest[len..];
-    }
-    values.iter().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Where a member's data begins, which only its local header knows.

@@ -6,26 +6,19 @@
 
 use std::sync::Arc;
 
+use feedline_formats::zip_records::{
+    END, ENTRY, LOCAL, LOCAL_BYTES, ZIP64_EXTRA, put_end64, put16, put32, put64,
+};
+
 use super::{Body, Hole, Image, Part};
 
 /// Multiple at which the data of every member begins.
 pub(super) const ALIGN: u64 = 64;
 
-pub(super) const LOCAL: u32 = 0x0403_4B50;
-pub(super) const ENTRY: u32 = 0x0201_4B50;
-pub(super) const END: u32 = 0x0605_4B50;
-pub(super) const END64: u32 = 0x0606_4B50;
-pub(super) const LOCATOR64: u32 = 0x0706_4B50;
 const DESCRIPTOR: u32 = 0x0807_4B50;
 
-pub(super) const LOCAL_BYTES: u64 = 30;
-pub(super) const ENTRY_BYTES: u64 = 46;
-pub(super) const END_BYTES: u64 = 22;
-pub(super) const END64_BYTES: u64 = 56;
-pub(super) const LOCATOR64_BYTES: u64 = 20;
 /// Sizes and offsets from this on are in ZIP64 fields.
 pub(super) const WIDE: u64 = u32::MAX as u64;
-pub(super) const ZIP64_EXTRA: u16 = 1;
 
 /// Flag of a member whose checksum and sizes follow its data.
 pub(super) const FLAG_DESCRIPTOR: u16 = 1 << 3;
@@ -156,14 +149,7 @@ impl ArchiveWriter {
         );
         self.bytes.append(&mut self.directory);
         let out = &mut self.bytes;
-        put32(out, &[END64]);
-        put64(out, &[END64_BYTES - 12]);
-        put16(out, &END64_VERSIONS);
-        put32(out, &[0, 0]);
-        put64(out, &[self.entries, self.entries, size, at]);
-        put32(out, &[LOCATOR64, 0]);
-        put64(out, &[at + size]);
-        put32(out, &[1]);
+        put_end64(out, END64_VERSIONS, self.entries, at, size);
         let entries = self.entries.min(0xFFFF) as u16;
         put32(out, &[END]);
         put16(out, &[0, 0, entries, entries]);
@@ -190,16 +176,4 @@ pub(super) fn zip64_extra(sizes: [u64; 2], header_at: u64) -> Vec<u8> {
         extra.extend(values);
     }
     extra
-}
-
-fn put16(out: &mut Vec<u8>, values: &[u16]) {
-    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-}
-
-fn put32(out: &mut Vec<u8>, values: &[u32]) {
-    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-}
-
-fn put64(out: &mut Vec<u8>, values: &[u64]) {
-    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
 }

@@ -4,10 +4,12 @@
 //! can be worked out, though, and is right if it ends exactly where the next member begins; only
 //! members for which that does not hold are asked.
 
-use super::archive::{
-    ALIGN, END, END_BYTES, END64, END64_BYTES, ENTRY, ENTRY_BYTES, FLAG_DESCRIPTOR, LOCAL,
-    LOCAL_BYTES, LOCATOR64, LOCATOR64_BYTES, WIDE, ZIP64_EXTRA, zip64_extra,
+use feedline_formats::zip_records::{
+    END, END_BYTES, END64, END64_BYTES, ENTRY, ENTRY_BYTES, LOCAL, LOCAL_BYTES, LOCATOR64,
+    LOCATOR64_BYTES, zip64_values,
 };
+
+use super::archive::{ALIGN, FLAG_DESCRIPTOR, WIDE, zip64_extra};
 use super::stretch::Stretch;
 use crate::ContainerError;
 
@@ -198,19 +200,6 @@ fn wide_end(
         }
         _ => Err(stretch.damaged("no zip64 end-of-archive record", at)),
     }
-}
-
-/// The 64-bit values in the ZIP64 part of an extra field.
-fn zip64_values(mut extra: &[u8]) -> impl Iterator<Item = u64> + '_ {
-    let mut values: &[[u8; 8]] = &[];
-    while let (Some(id), Some(len)) = (u16_at(extra, 0), u16_at(extra, 2)) {
-        let end = extra.len().min(4 + usize::from(len));
-        if id == ZIP64_EXTRA {
-            values = extra[4..end].as_chunks().0;
-        }
-        extra = &extra[end..];
-    }
-    values.iter().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

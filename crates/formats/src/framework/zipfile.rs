@@ -8,7 +8,8 @@ use super::library::ZIP_READ_BYTES;
 use super::python_file::PythonFile;
 use crate::DecodeError;
 use crate::window::Window;
-use crate::zip::{self, COMMENT_BYTES_MAX, END_BYTES, LOCATOR64_BYTES, Member, Packing};
+use crate::zip::{self, COMMENT_BYTES_MAX, Member, Packing};
+use crate::zip_records::{END_BYTES, LOCAL_BYTES, LOCATOR64_BYTES};
 
 /// Finds a member: `ZipFile(file)` reads the end record and what leads to the directory, then the
 /// directory; `ZipFile.open(name)` the header in front of the member.
@@ -33,7 +34,7 @@ pub(super) fn find(
 
     let entry = zip::find_entry(&mut Window::new(&mut seen, piece)?, &directory, name)?;
     file.seek(entry.header_offset);
-    read_part(file, zip::LOCAL_BYTES, &mut seen)?;
+    read_part(file, LOCAL_BYTES, &mut seen)?;
     read_part(file, name.len() as u64, &mut seen)?;
     zip::member(&mut Window::new(&mut seen, piece)?, &directory, &entry, name)
 }
