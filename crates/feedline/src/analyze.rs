@@ -1,7 +1,7 @@
 //! `feedline analyze`, `merge` and `diff`.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use feedline_analyze::load::{self, AnalyzeError};
 use feedline_analyze::partial::{PartialAnalysis, Shard};
 use feedline_analyze::{Analysis, Settings, tables};
 use feedline_report::export;
+use feedline_store::write_file;
 use feedline_trace::{FORMATS, TraceError, readable};
 
 use crate::args::{AnalyzeArgs, DiffArgs, ExportFormat, MergeArgs, OutputArgs, ReadArgs};
@@ -183,16 +184,7 @@ fn put_with(
     write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
     make_folder(path)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-    let written = fs::File::create(&partial)
-        .map(io::BufWriter::new)
-        .and_then(|mut file| write(&mut file).and_then(|()| file.flush()))
-        .and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&partial);
-    }
-    written.with_context(|| format!("cannot write {}", path.display()))
+    write_file(path, write).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Makes the folder that a file goes to.

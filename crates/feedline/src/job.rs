@@ -150,7 +150,7 @@ impl Job {
             match self.processes() == 1 || (self.leads() && !self.told.get()) {
                 true => failure::print_once(error, dialect),
                 false => {
-                    let place = format!("rank {rank} on {}", launcher::host_name());
+                    let place = format!("rank {rank} on {}", feedline_recorder::host());
                     failure::print_at(&place, error, dialect);
                 }
             }

@@ -77,12 +77,6 @@ impl Started {
     }
 }
 
-/// This machine's name.
-pub(crate) fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -41,6 +41,7 @@ mod ticks;
 pub use app::{AppEvent, CallFacts, THREAD_CATEGORY, Tags};
 pub use config::{Config, Text};
 pub use op::{Category, Class, MARK_BEGIN, MARK_BYTES, OPS, Op, OpInfo, build_mark, fingerprint};
+pub use os::host;
 pub use pattern::{matches_any, tidy};
 pub use process::{DropReason, Ending, ProcessFacts};
 pub use record::{CallRecord, Summary, TextKind};

@@ -113,7 +113,14 @@ pub(crate) fn push_host<const N: usize>(path: &mut crate::Text<N>) -> bool {
     path.push(host.get(..length).unwrap_or_default())
 }
 
-/// The name of this machine.
+/// The name of this machine, or of the container.
+pub fn host() -> String {
+    let mut name = [0; 65];
+    let length = host_name(&mut name);
+    String::from_utf8_lossy(name.get(..length).unwrap_or_default()).into_owned()
+}
+
+/// The same without memory of its own, for programs that are traced.
 pub(crate) fn host_name(into: &mut [u8]) -> usize {
     // SAFETY: all fields are arrays of bytes, for which zeros are fine.
     let mut names: libc::utsname = unsafe { core::mem::zeroed() };

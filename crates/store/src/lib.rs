@@ -86,7 +86,7 @@ pub use meter::{AskedSizes, CallOutcome, Meter, OpMeter};
 pub use metered::Metered;
 pub use op::Op;
 pub use os::allow_open_files;
-pub use partial::partial_name;
+pub use partial::{partial_name, remove_stale, write_file};
 pub use posix::{Mode, Posix};
 pub use queue::{Call, Destination, ObjectRange, ReadBuffer, ReadQueue};
 pub use rate_limiter::RateLimiter;

@@ -154,19 +154,6 @@ fn resident_in(file: &File, offset: u64, len: usize) -> io::Result<u64> {
     Ok(sizes.zip(pages).filter(|(_, flags)| flags & 1 == 1).map(|(size, _)| size as u64).sum())
 }
 
-/// The name of this machine, or container.
-pub(crate) fn host_name() -> io::Result<Vec<u8>> {
-    // Longer than any name that Linux knows.
-    let mut name = [0u8; 256];
-    // SAFETY: `name` has room for as many bytes as the call is told.
-    let status = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
-    if status != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let len = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
-    Ok(name[..len].to_vec())
-}
-
 /// Whether a process with this id exists, of any user.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let Ok(pid @ 1..) = libc::pid_t::try_from(pid) else { return false };

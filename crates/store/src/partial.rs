@@ -5,7 +5,7 @@
 //! name, and each counts its processes from 1.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +45,26 @@ pub fn partial_name(name: &str) -> String {
     format!(".{}{tail}", &name[..room])
 }
 
+/// Writes a local file through `fill`. It appears under its name only when it is complete.
+pub fn write_file(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let partial = path.with_file_name(partial_name(&name));
+    let written = File::create(&partial).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        fill(&mut file)?;
+        file.flush()?;
+        fs::rename(&partial, path)
+    });
+    if written.is_err() {
+        // Nothing can be done about one that stays; its name is hidden and says what it is.
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
 /// Puts the folder `from` in the place of `to`; what was there is under `from` afterwards.
 ///
 /// File systems that cannot exchange two names (NFS, some in user space) get there in three steps;
@@ -78,7 +98,7 @@ fn settle_aside(folder: &Path, name: &str, waiting: &Path) -> io::Result<()> {
 
 /// Removes the unpublished files and folders of a folder whose process ran here and is gone; how
 /// many.
-pub(crate) fn remove_stale(folder: &Path) -> io::Result<u64> {
+pub fn remove_stale(folder: &Path) -> io::Result<u64> {
     let mut removed = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -132,9 +152,8 @@ fn owner(name: &str) -> Option<(&str, u32)> {
 fn this_host() -> &'static str {
     static HOST: OnceLock<String> = OnceLock::new();
     HOST.get_or_init(|| {
-        let name = os::host_name().unwrap_or_default();
         let table = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-        clean_host(&String::from_utf8_lossy(&name), &table.to_string_lossy())
+        clean_host(&feedline_recorder::host(), &table.to_string_lossy())
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 /// The name of this machine.
 pub(crate) fn host() -> &'static str {
     static HOST: OnceLock<String> = OnceLock::new();
-    HOST.get_or_init(|| read("/proc/sys/kernel/hostname"))
+    HOST.get_or_init(feedline_recorder::host)
 }
 
 /// The kernel's name of this boot of the machine.

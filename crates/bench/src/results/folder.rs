@@ -1,8 +1,10 @@
 //! The output folder: claimed by one run at a time, written file by file, each complete or absent.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+
+use feedline_store::{remove_stale, write_file};
 
 use crate::error::BenchError;
 
@@ -46,6 +48,7 @@ impl OutputFolder {
             Err(fs::TryLockError::Error(source)) => return Err(output(source)),
         }
         let claimed = Self { path: path.to_owned(), _lock: lock };
+        remove_stale(path).map_err(output)?;
         let earlier = results_in(path).map_err(output)?;
         if existing == Existing::Refuse && !earlier.is_empty() {
             return Err(BenchError::OutputTaken { folder: path.display().to_string() });
@@ -78,19 +81,7 @@ impl OutputFolder {
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
-            let partial = path.with_added_extension("partial");
-            let written = File::create(&partial).and_then(|file| {
-                let mut file = BufWriter::new(file);
-                fill(&mut file)?;
-                file.flush()
-            });
-            match written {
-                Ok(()) => fs::rename(&partial, path),
-                Err(error) => {
-                    let _ = fs::remove_file(&partial);
-                    Err(error)
-                }
-            }
+            write_file(path, fill)
         };
         attempt().map_err(|source| BenchError::Output { file: path.display().to_string(), source })
     }

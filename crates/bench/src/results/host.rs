@@ -26,7 +26,7 @@ impl Host {
         let (cpuinfo, meminfo) = (read("/proc/cpuinfo"), read("/proc/meminfo"));
         let meminfo = parse(&meminfo);
         Self {
-            name: read("/proc/sys/kernel/hostname").trim().to_owned(),
+            name: feedline_recorder::host(),
             cpus: cpuinfo.lines().filter(|line| line.starts_with("processor")).count() as u32,
             memory_bytes: memory_bytes(&meminfo),
             cpuinfo: parse(&cpuinfo),
