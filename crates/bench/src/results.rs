@@ -12,7 +12,6 @@ pub(crate) mod host;
 pub(crate) mod metrics;
 pub(crate) mod moment;
 pub(crate) mod outcome;
-pub(crate) mod spool;
 pub(crate) mod step_log;
 pub(crate) mod summary;
 pub(crate) mod summary_file;

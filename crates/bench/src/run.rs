@@ -477,7 +477,7 @@ impl Run {
             observer: &*self.observer,
         };
         self.on_ranks(saves.as_ref(), |rank| {
-            let log = step_log(out, rank)?;
+            let log = step_log(out)?;
             with_saver(saves.as_ref(), rank, |saver| Trainer::new(&job, rank, log, saver).run())
         })
     }
@@ -492,7 +492,7 @@ impl Run {
         let job = self.save_job(saves, journal)?;
         let observer = &*self.observer;
         self.on_ranks(Some(&job), |rank| {
-            let log = step_log(out, rank)?;
+            let log = step_log(out)?;
             with_saver(Some(&job), rank, |saver| {
                 let saver = saver.expect("there is a job for it");
                 CheckpointPhase { job: &job, ranks: rank, journal, observer }.run(saver, log)

@@ -13,7 +13,6 @@ use serde::ser::{Error as _, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use crate::results::metrics::Step;
-use crate::results::spool;
 
 /// Names of the numbers of a step, in the order in which they are kept.
 pub(crate) const COLUMNS: [&str; 9] = [
@@ -48,8 +47,8 @@ pub(crate) struct StepLog {
 
 impl StepLog {
     /// A log in `folder` that vanishes with the process.
-    pub(crate) fn create(folder: &Path, rank: u32) -> io::Result<Self> {
-        let file = spool::create(folder, &format!("{rank}_steps"))?;
+    pub(crate) fn create(folder: &Path) -> io::Result<Self> {
+        let file = tempfile::tempfile_in(folder)?;
         Ok(Self { file: BufWriter::with_capacity(32 << 10, file), steps: 0 })
     }
 
@@ -179,7 +178,7 @@ mod tests {
     #[test]
     fn lists_come_back_as_they_went_in() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = StepLog::create(folder.path(), 0).unwrap();
+        let mut log = StepLog::create(folder.path()).unwrap();
         for number in 1..=3u64 {
             let mut step = Step { proc_ns: number * 3_000_000_000, ..Step::default() };
             step.wait.storage_ns = number * 1_000_000_000;

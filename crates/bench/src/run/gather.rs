@@ -78,22 +78,16 @@ pub(crate) fn receive(
             gathered.hosts.push(greeting.host);
         }
         for _ in 0..greeting.ranks {
-            let number = gathered.ranks.len() as u32;
-            gathered.ranks.push(receive_rank(team, process, number, folder)?);
+            gathered.ranks.push(receive_rank(team, process, folder)?);
         }
     }
     Ok(gathered)
 }
 
-fn receive_rank(
-    team: &Team,
-    process: u32,
-    number: u32,
-    folder: &Path,
-) -> Result<RankOutcome, BenchError> {
+fn receive_rank(team: &Team, process: u32, folder: &Path) -> Result<RankOutcome, BenchError> {
     let news: RankNews = wire::decode(&team.receive(process)?, process)?;
     let meter = Meter::from_words(&news.meter).ok_or(BenchError::OtherBuild { process })?;
-    let mut log = StepLog::create(folder, number).map_err(spooled)?;
+    let mut log = StepLog::create(folder).map_err(spooled)?;
     loop {
         let piece = team.receive(process)?;
         if piece.is_empty() {

@@ -45,8 +45,8 @@ pub(crate) fn on_ranks(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-pub(crate) fn step_log(out: &Path, rank: &Member) -> Result<StepLog, BenchError> {
-    StepLog::create(out, rank.rank())
+pub(crate) fn step_log(out: &Path) -> Result<StepLog, BenchError> {
+    StepLog::create(out)
         .map_err(|source| BenchError::Output { file: out.display().to_string(), source })
 }
 
