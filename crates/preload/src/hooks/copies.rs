@@ -28,13 +28,22 @@ fn other(file: c_int) -> u64 {
     }
 }
 
+/// Notes how much was asked for, where the copy began and the file that it went to.
+fn copied<R>(count: size_t, offset: *const off_t, to: c_int) -> impl FnOnce(&mut CallRecord, R) {
+    move |record, _| {
+        record.size = count as u64;
+        record.offset = began(record, offset);
+        record.arg = other(to);
+    }
+}
+
 hooks! {
     fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t
-        = Sendfile, fd(from), |record, _| { record.size = count as u64; record.offset = began(record, offset); record.arg = other(to); };
+        = Sendfile, fd(from), copied(count, offset, to);
     fn sendfile64(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t
-        = Sendfile64, fd(from), |record, _| { record.size = count as u64; record.offset = began(record, offset); record.arg = other(to); };
+        = Sendfile64, fd(from), copied(count, offset, to);
     fn copy_file_range(from: c_int, from_offset: *mut off_t, to: c_int, to_offset: *mut off_t, count: size_t, flags: c_uint) -> ssize_t
-        = CopyFileRange, fd(from), |record, _| { record.size = count as u64; record.offset = began(record, from_offset); record.arg = other(to); };
+        = CopyFileRange, fd(from), copied(count, from_offset, to);
     fn splice(from: c_int, from_offset: *mut off_t, to: c_int, to_offset: *mut off_t, count: size_t, flags: c_uint) -> ssize_t
-        = Splice, fd(from), |record, _| { record.size = count as u64; record.offset = began(record, from_offset); record.arg = other(to); };
+        = Splice, fd(from), copied(count, from_offset, to);
 }

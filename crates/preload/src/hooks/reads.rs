@@ -7,38 +7,66 @@ use libc::{iovec, off_t, size_t, ssize_t};
 
 use crate::hook::{fd, hooks};
 
-/// Bytes that vectors ask for; 0 unless the kernel accepted them.
-pub(super) fn asked(record: &CallRecord, vectors: *const iovec, count: c_int) -> u64 {
-    if record.result < 0 || vectors.is_null() {
-        return 0;
+/// Notes how much was asked for.
+pub(super) fn sized<R>(count: size_t) -> impl FnOnce(&mut CallRecord, R) {
+    move |record, _| record.size = count as u64
+}
+
+/// Notes how much was asked for, and where.
+pub(super) fn sized_at<R>(count: size_t, offset: off_t) -> impl FnOnce(&mut CallRecord, R) {
+    move |record, _| {
+        record.size = count as u64;
+        record.offset = offset;
     }
-    let count = usize::try_from(count).unwrap_or(0);
-    // SAFETY: the kernel has just read as many.
-    let vectors = unsafe { core::slice::from_raw_parts(vectors, count) };
-    vectors.iter().fold(0, |sum, vector| sum + vector.iov_len as u64)
+}
+
+/// Notes how many vectors there were, and how much they asked for: 0 unless the kernel accepted them.
+pub(super) fn vectored<R>(vectors: *const iovec, count: c_int) -> impl FnOnce(&mut CallRecord, R) {
+    move |record, _| {
+        record.arg = u64::from(count.unsigned_abs());
+        record.size = 0;
+        if record.result >= 0 && !vectors.is_null() {
+            let count = usize::try_from(count).unwrap_or(0);
+            // SAFETY: the kernel has just read as many.
+            let vectors = unsafe { core::slice::from_raw_parts(vectors, count) };
+            record.size = vectors.iter().fold(0, |sum, vector| sum + vector.iov_len as u64);
+        }
+    }
+}
+
+/// The same for a place in the file.
+pub(super) fn vectored_at<R>(
+    vectors: *const iovec,
+    count: c_int,
+    offset: off_t,
+) -> impl FnOnce(&mut CallRecord, R) {
+    move |record, result| {
+        vectored(vectors, count)(record, result);
+        record.offset = offset;
+    }
 }
 
 hooks! {
     fn read(file: c_int, buffer: *mut c_void, count: size_t) -> ssize_t
-        = Read, fd(file), |record, _| record.size = count as u64;
+        = Read, fd(file), sized(count);
     fn __read_chk(file: c_int, buffer: *mut c_void, count: size_t, room: size_t) -> ssize_t
-        = ReadChk, fd(file), |record, _| record.size = count as u64;
+        = ReadChk, fd(file), sized(count);
     fn pread(file: c_int, buffer: *mut c_void, count: size_t, offset: off_t) -> ssize_t
-        = Pread, fd(file), |record, _| { record.size = count as u64; record.offset = offset; };
+        = Pread, fd(file), sized_at(count, offset);
     fn pread64(file: c_int, buffer: *mut c_void, count: size_t, offset: off_t) -> ssize_t
-        = Pread64, fd(file), |record, _| { record.size = count as u64; record.offset = offset; };
+        = Pread64, fd(file), sized_at(count, offset);
     fn __pread_chk(file: c_int, buffer: *mut c_void, count: size_t, offset: off_t, room: size_t) -> ssize_t
-        = PreadChk, fd(file), |record, _| { record.size = count as u64; record.offset = offset; };
+        = PreadChk, fd(file), sized_at(count, offset);
     fn __pread64_chk(file: c_int, buffer: *mut c_void, count: size_t, offset: off_t, room: size_t) -> ssize_t
-        = Pread64Chk, fd(file), |record, _| { record.size = count as u64; record.offset = offset; };
+        = Pread64Chk, fd(file), sized_at(count, offset);
     fn readv(file: c_int, vectors: *const iovec, count: c_int) -> ssize_t
-        = Readv, fd(file), |record, _| { record.size = asked(record, vectors, count); record.arg = u64::from(count.unsigned_abs()); };
+        = Readv, fd(file), vectored(vectors, count);
     fn preadv(file: c_int, vectors: *const iovec, count: c_int, offset: off_t) -> ssize_t
-        = Preadv, fd(file), |record, _| { record.size = asked(record, vectors, count); record.offset = offset; record.arg = u64::from(count.unsigned_abs()); };
+        = Preadv, fd(file), vectored_at(vectors, count, offset);
     fn preadv64(file: c_int, vectors: *const iovec, count: c_int, offset: off_t) -> ssize_t
-        = Preadv64, fd(file), |record, _| { record.size = asked(record, vectors, count); record.offset = offset; record.arg = u64::from(count.unsigned_abs()); };
+        = Preadv64, fd(file), vectored_at(vectors, count, offset);
     fn preadv2(file: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t
-        = Preadv2, fd(file), |record, _| { record.size = asked(record, vectors, count); record.offset = offset; record.arg = u64::from(count.unsigned_abs()); };
+        = Preadv2, fd(file), vectored_at(vectors, count, offset);
     fn preadv64v2(file: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t
-        = Preadv64v2, fd(file), |record, _| { record.size = asked(record, vectors, count); record.offset = offset; record.arg = u64::from(count.unsigned_abs()); };
+        = Preadv64v2, fd(file), vectored_at(vectors, count, offset);
 }
