@@ -15,6 +15,14 @@ impl Real {
         Self { name, place: AtomicPtr::new(ptr::null_mut()) }
     }
 
+    /// For macros, which make texts of names; the text ends with its only NUL.
+    pub(crate) const fn named(name: &'static str) -> Self {
+        match CStr::from_bytes_with_nul(name.as_bytes()) {
+            Ok(name) => Self::new(name),
+            Err(_) => panic!(),
+        }
+    }
+
     /// Where it is. A program that calls a function which its C library does not have would not have
     /// started, so there is always one by the time it is called.
     #[inline]
@@ -118,14 +126,7 @@ macro_rules! named {
         #[allow(non_upper_case_globals, reason = "named as the functions that they lead to")]
         mod $module {
             use $crate::real::Real;
-            $(pub(super) static $name: Real = {
-                const NAME: &core::ffi::CStr =
-                    match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                        Ok(name) => name,
-                        Err(_) => panic!(),
-                    };
-                Real::new(NAME)
-            };)+
+            $(pub(super) static $name: Real = Real::named(concat!(stringify!($name), "\0"));)+
             /// Looks all of them up.
             pub(crate) fn resolve() {
                 for real in [$(&$name),+] {

@@ -21,7 +21,7 @@ hooks! {
         = PosixSpawn, Subject::Nothing, |record, result| {
             spawned(record, pid, result);
             if names::is_readable(program, record.errno) {
-                record.file = named(program);
+                record.file = named(libc::AT_FDCWD, program);
             }
         };
     fn posix_spawnp(pid: *mut pid_t, program: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Row, environment: Row) -> c_int
@@ -78,14 +78,14 @@ fn searched(program: *const c_char) -> u32 {
     }
     // SAFETY: the C library has read it to its NUL.
     let name = unsafe { core::ffi::CStr::from_ptr(program) }.to_bytes();
-    if name.contains(&b'/') { named(program) } else { object(program) }
+    if name.contains(&b'/') { named(libc::AT_FDCWD, program) } else { object(program) }
 }
 
 /// The number of a program's path, which the kernel can read; what filters say about files is not meant
 /// for programs.
-fn named(program: *const c_char) -> u32 {
+fn named(folder: c_int, program: *const c_char) -> u32 {
     // SAFETY: the callers have found that out.
-    match unsafe { names::at(libc::AT_FDCWD, program) } {
+    match unsafe { names::at(folder, program) } {
         SKIP => UNNAMED,
         number => number,
     }
@@ -292,138 +292,54 @@ fn replace(op: Op, file: impl FnOnce() -> u32, call: impl FnOnce() -> c_int) -> 
     result
 }
 
-fn program_file(program: *const c_char) -> u32 {
-    if names::is_readable_now(program) { named(program) } else { UNNAMED }
-}
-
 fn searched_file(program: *const c_char) -> u32 {
     if names::is_readable_now(program) { searched(program) } else { UNNAMED }
 }
 
-/// `execv` under the name by which it was called.
-///
-/// # Safety
-/// As for the C library's.
-pub(super) unsafe fn replace_by(op: Op, program: *const c_char, arguments: Row) -> c_int {
-    let function = function!(EXECV, unsafe extern "C-unwind" fn(*const c_char, Row) -> c_int);
-    // SAFETY: the program's own arguments.
-    replace(op, || program_file(program), || unsafe { function(program, arguments) })
+fn file_in(folder: c_int, program: *const c_char) -> u32 {
+    if names::is_readable_now(program) { named(folder, program) } else { UNNAMED }
 }
 
-/// `execvp` under the name by which it was called.
-///
-/// # Safety
-/// As for the C library's.
-pub(super) unsafe fn search_and_replace_by(
-    op: Op,
-    program: *const c_char,
-    arguments: Row,
-) -> c_int {
-    let function = function!(EXECVP, unsafe extern "C-unwind" fn(*const c_char, Row) -> c_int);
-    // SAFETY: the program's own arguments.
-    replace(op, || searched_file(program), || unsafe { function(program, arguments) })
-}
-
-/// `execve` under the name by which it was called.
-///
-/// # Safety
-/// As for the C library's.
-pub(super) unsafe fn replace_in(
-    op: Op,
-    program: *const c_char,
-    arguments: Row,
-    environment: Row,
-) -> c_int {
-    let function = function!(EXECVE, unsafe extern "C-unwind" fn(*const c_char, Row, Row) -> c_int);
-    // SAFETY: the program's own arguments.
-    replace(op, || program_file(program), || unsafe { function(program, arguments, environment) })
-}
-
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn execve(
-    program: *const c_char,
-    arguments: Row,
-    environment: Row,
-) -> c_int {
-    // SAFETY: the program's own arguments.
-    unsafe { replace_in(Op::Execve, program, arguments, environment) }
-}
-
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn execv(program: *const c_char, arguments: Row) -> c_int {
-    // SAFETY: the program's own arguments.
-    unsafe { replace_by(Op::Execv, program, arguments) }
-}
-
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn execvp(program: *const c_char, arguments: Row) -> c_int {
-    // SAFETY: the program's own arguments.
-    unsafe { search_and_replace_by(Op::Execvp, program, arguments) }
-}
-
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn execvpe(
-    program: *const c_char,
-    arguments: Row,
-    environment: Row,
-) -> c_int {
-    let function =
-        function!(EXECVPE, unsafe extern "C-unwind" fn(*const c_char, Row, Row) -> c_int);
-    let call = || {
-        // SAFETY: the program's own arguments.
-        unsafe { function(program, arguments, environment) }
-    };
-    replace(Op::Execvpe, || searched_file(program), call)
-}
-
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn fexecve(
-    file: c_int,
-    arguments: Row,
-    environment: Row,
-) -> c_int {
-    let function = function!(FEXECVE, unsafe extern "C-unwind" fn(c_int, Row, Row) -> c_int);
-    let call = || {
-        // SAFETY: the program's own arguments.
-        unsafe { function(file, arguments, environment) }
-    };
-    replace(Op::Fexecve, || fds::name(file), call)
-}
-
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn execveat(
-    folder: c_int,
-    program: *const c_char,
-    arguments: Row,
-    environment: Row,
-    flags: c_int,
-) -> c_int {
-    type Function = unsafe extern "C-unwind" fn(c_int, *const c_char, Row, Row, c_int) -> c_int;
-    if EXECVEAT.get().is_null() {
-        return missing();
-    }
-    let function = function!(EXECVEAT, Function);
-    let file = || {
-        if !names::is_readable_now(program) {
-            return UNNAMED;
+/// Functions that become another program: `fn name, name_as(arguments) = Op, real, file;`. Variadic ones
+/// call `name_as` and are recorded under their own names.
+macro_rules! replacements {
+    ($(fn $name:ident, $name_as:ident($($arg:ident: $type:ty),+) = $op:ident, $real:ident, $file:expr;)+) => {$(
+        /// The same, recorded as `op`.
+        ///
+        /// # Safety
+        /// As for the C library's.
+        pub(super) unsafe fn $name_as(op: Op, $($arg: $type),+) -> c_int {
+            type Function = unsafe extern "C-unwind" fn($($type),+) -> c_int;
+            if $real.get().is_null() {
+                return missing();
+            }
+            let function = function!($real, Function);
+            // SAFETY: the program's own arguments.
+            replace(op, || $file, || unsafe { function($($arg),+) })
         }
-        // SAFETY: readable as a path.
-        match unsafe { names::at(folder, program) } {
-            SKIP => UNNAMED,
-            number => number,
+
+        /// As in the C library.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C-unwind" fn $name($($arg: $type),+) -> c_int {
+            // SAFETY: the program's own arguments.
+            unsafe { $name_as(Op::$op, $($arg),+) }
         }
-    };
-    let call = || {
-        // SAFETY: the program's own arguments.
-        unsafe { function(folder, program, arguments, environment, flags) }
-    };
-    replace(Op::Execveat, file, call)
+    )+};
+}
+
+replacements! {
+    fn execve, execve_as(program: *const c_char, arguments: Row, environment: Row)
+        = Execve, EXECVE, file_in(libc::AT_FDCWD, program);
+    fn execv, execv_as(program: *const c_char, arguments: Row)
+        = Execv, EXECV, file_in(libc::AT_FDCWD, program);
+    fn execvp, execvp_as(program: *const c_char, arguments: Row)
+        = Execvp, EXECVP, searched_file(program);
+    fn execvpe, execvpe_as(program: *const c_char, arguments: Row, environment: Row)
+        = Execvpe, EXECVPE, searched_file(program);
+    fn fexecve, fexecve_as(file: c_int, arguments: Row, environment: Row)
+        = Fexecve, FEXECVE, fds::name(file);
+    fn execveat, execveat_as(folder: c_int, program: *const c_char, arguments: Row, environment: Row, flags: c_int)
+        = Execveat, EXECVEAT, file_in(folder, program);
 }
 
 /// Says that the process ends with this call.
@@ -438,31 +354,22 @@ fn ending(op: Op, status: c_int) {
     }
 }
 
-type Leave = unsafe extern "C-unwind" fn(c_int) -> !;
-
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
-    ending(Op::ExitNow, status);
-    let function = function!(EXIT_NOW, Leave);
-    // SAFETY: takes a number.
-    unsafe { function(status) }
+/// Functions that end the process: `name = Op, real;`
+macro_rules! endings {
+    ($($name:ident = $op:ident, $real:ident;)+) => {$(
+        /// As in the C library.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C-unwind" fn $name(status: c_int) -> ! {
+            ending(Op::$op, status);
+            let function = function!($real, unsafe extern "C-unwind" fn(c_int) -> !);
+            // SAFETY: takes a number.
+            unsafe { function(status) }
+        }
+    )+};
 }
 
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
-    ending(Op::ExitIso, status);
-    let function = function!(EXIT_ISO, Leave);
-    // SAFETY: takes a number.
-    unsafe { function(status) }
-}
-
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn quick_exit(status: c_int) -> ! {
-    ending(Op::QuickExit, status);
-    let function = function!(EXIT_QUICK, Leave);
-    // SAFETY: takes a number.
-    unsafe { function(status) }
+endings! {
+    _exit = ExitNow, EXIT_NOW;
+    _Exit = ExitIso, EXIT_ISO;
+    quick_exit = QuickExit, EXIT_QUICK;
 }

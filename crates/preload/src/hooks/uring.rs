@@ -284,14 +284,7 @@ macro_rules! rings {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $name(ring: *mut Ring $(, $arg: $type)*) -> $result {
             type Function = unsafe extern "C-unwind" fn(*mut Ring $(, $type)*) -> $result;
-            static REAL: Real = {
-                const NAME: &core::ffi::CStr =
-                    match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                        Ok(name) => name,
-                        Err(_) => panic!(),
-                    };
-                Real::new(NAME)
-            };
+            static REAL: Real = Real::named(concat!(stringify!($name), "\0"));
             let place = REAL.get_anywhere();
             if place.is_null() {
                 return missing::<c_int>().wrapping_mul(libc::ENOSYS) as $result;
@@ -336,14 +329,7 @@ macro_rules! beginnings {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $name($($arg: $type),*) -> c_int {
             type Function = unsafe extern "C-unwind" fn($($type),*) -> c_int;
-            static REAL: Real = {
-                const NAME: &core::ffi::CStr =
-                    match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                        Ok(name) => name,
-                        Err(_) => panic!(),
-                    };
-                Real::new(NAME)
-            };
+            static REAL: Real = Real::named(concat!(stringify!($name), "\0"));
             let place = REAL.get_anywhere();
             if place.is_null() {
                 return missing::<c_int>().wrapping_mul(libc::ENOSYS);

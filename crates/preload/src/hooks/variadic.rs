@@ -135,7 +135,7 @@ unsafe extern "C-unwind" fn fscanf_23_of(
     unsafe { formatted(Op::Isoc23Fscanf, &VFSCANF_23, file, format, values) }
 }
 
-/// SegmentEntry points that describe their arguments: `$named` of them have names, in registers.
+/// Entry points that describe their arguments: `$named` of them have names, in registers.
 macro_rules! described {
     ($($name:ident => $target:ident, $named:literal, $last:literal;)+) => {$(
         /// As in the C library.
@@ -201,12 +201,12 @@ type Row = *const *const c_char;
 
 unsafe extern "C-unwind" fn execl_of(program: *const c_char, arguments: Row) -> c_int {
     // SAFETY: the row stands on the stack of our caller.
-    unsafe { processes::replace_by(Op::Execl, program, arguments) }
+    unsafe { processes::execv_as(Op::Execl, program, arguments) }
 }
 
 unsafe extern "C-unwind" fn execlp_of(program: *const c_char, arguments: Row) -> c_int {
     // SAFETY: as above.
-    unsafe { processes::search_and_replace_by(Op::Execlp, program, arguments) }
+    unsafe { processes::execvp_as(Op::Execlp, program, arguments) }
 }
 
 unsafe extern "C-unwind" fn execle_of(program: *const c_char, arguments: Row) -> c_int {
@@ -219,10 +219,10 @@ unsafe extern "C-unwind" fn execle_of(program: *const c_char, arguments: Row) ->
         (*end.add(1)).cast::<*const c_char>()
     };
     // SAFETY: as above.
-    unsafe { processes::replace_in(Op::Execle, program, arguments, environment) }
+    unsafe { processes::execve_as(Op::Execle, program, arguments, environment) }
 }
 
-/// SegmentEntry points that put their arguments in a row: those in registers go in front of those on the
+/// Entry points that put their arguments in a row: those in registers go in front of those on the
 /// stack, where the return address was.
 macro_rules! in_a_row {
     ($($name:ident => $target:ident;)+) => {$(
