@@ -174,7 +174,7 @@ fn write_tables(analysis: &Analysis, format: ExportFormat, folder: &Path) -> any
 }
 
 /// Writes a file, which has its name when it is complete.
-fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+pub(crate) fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     put_with(path, |file| file.write_all(bytes))
 }
 

@@ -4,7 +4,7 @@ mod python;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +18,7 @@ use feedline_workload::{FORMATS, SampleFormat};
 use serde_json::json;
 
 use crate::args::CalibrateArgs;
-use crate::{failure, show, signals};
+use crate::{analyze, failure, show, signals};
 use python::{Interpreter, Versions};
 
 /// Bytes of the files that a reader goes through, and how many there are at least and at most. More
@@ -48,12 +48,14 @@ pub(crate) fn main(args: &CalibrateArgs) -> anyhow::Result<u8> {
             "choose one with --out FILE",
         ));
     };
-    let folder = Folder::new()?;
-    let mut python = Interpreter::start(args.python.as_deref(), &folder.0)?;
+    let folder = tempfile::Builder::new().prefix("feedline-calibrate-").tempdir();
+    let folder = folder.context("cannot create a temporary folder")?;
+    let mut python = Interpreter::start(args.python.as_deref(), folder.path())?;
     let versions = python.versions()?;
     let stop = signals::stop()?;
     let has_torch = versions.packages.contains_key("torch");
-    let mut bench = Bench { args, python: &mut python, folder: &folder.0, has_torch, stop: &stop };
+    let mut bench =
+        Bench { args, python: &mut python, folder: folder.path(), has_torch, stop: &stop };
     let (readers, left_out) = bench.readers(&formats, &versions)?;
     if !has_torch {
         failure::say("skipped: PyTorch's DataLoader, torch is missing (pip install torch)");
@@ -73,7 +75,7 @@ pub(crate) fn main(args: &CalibrateArgs) -> anyhow::Result<u8> {
         data_loader,
         left_out,
     };
-    write(&out, &found)?;
+    analyze::put(&out, (serde_json::to_string_pretty(&found)? + "\n").as_bytes())?;
     show::print(&feedline_report::calibration::calibration(
         &found,
         &out.display().to_string(),
@@ -269,39 +271,6 @@ fn fits(bytes: u64, workers: u32) -> bool {
     let needed = bytes.saturating_mul(2 * u64::from(workers) + 2);
     let free = rustix::fs::statvfs(SHARED_MEMORY).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
     needed <= free / 2
-}
-
-/// A folder of its own, which goes when this does.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("feedline-calibrate-{}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Writes the file as a whole or not at all.
-fn write(path: &Path, found: &Calibration) -> anyhow::Result<()> {
-    let attempt = || {
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)?;
-        }
-        let partial = path.with_added_extension(format!("partial-{}", std::process::id()));
-        let text = serde_json::to_string_pretty(found)?;
-        let written = std::fs::write(&partial, text + "\n");
-        written.and_then(|()| std::fs::rename(&partial, path)).inspect_err(|_| {
-            let _ = std::fs::remove_file(&partial);
-        })
-    };
-    attempt().with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]
