@@ -8,7 +8,8 @@
 //!
 //! Read as `ParquetFile.read_row_group` with one column does: the footer, then for a sample the whole
 //! column chunk of its row group, every page decoded and checked. Sizes of the rows that follow are
-//! kept, so a reader that goes on in the same group does not read it again.
+//! kept, so a reader that goes on in the same group does not read it again; a reader that takes the
+//! samples keeps the rows themselves, as far as they take no more than the file.
 //!
 //! Files of other writers are read if their pages are plain, dictionaries or packed booleans, not
 //! compressed or by snappy or gzip, whatever is null or in lists. Their samples are the field `x`,
@@ -43,7 +44,7 @@ mod values;
 
 use chunk::{ChunkReader, room};
 use footer::Footer;
-use kept::{Keep, KeepNothing, KeptRow, Meaning};
+use kept::{Keep, KeepNothing, KeptRows, Meaning};
 use layout::{Chunk, Column, Layout, MAGIC, TAIL_BYTES, page_header};
 use rows::{Cursor, Rows};
 
@@ -129,7 +130,13 @@ impl Format for Parquet {
         let file_len = source.len().map_err(|source| DecodeError::Size { source })?;
         let (bytes, offset) = footer_bytes(source, file_len, &mut scratch.whole)?;
         let footer = Footer::parse(bytes, offset)?;
-        Ok(Box::new(Groups { footer, offset, file_len, cursor: Cursor::default() }))
+        Ok(Box::new(Groups {
+            kept: KeptRows::of(&footer.name),
+            footer,
+            offset,
+            file_len,
+            cursor: Cursor::default(),
+        }))
     }
 }
 
@@ -298,6 +305,7 @@ struct Groups {
     offset: u64,
     file_len: u64,
     cursor: Cursor,
+    kept: KeptRows,
 }
 
 impl Groups {
@@ -335,27 +343,37 @@ impl Groups {
         Ok(window.pulled())
     }
 
-    /// Decodes the group of a row and hands the row over; gives the bytes that were read.
+    /// Hands a row over, decoding its group unless the row was kept; gives its bytes, and those that
+    /// were read.
     fn deliver<S: SampleSink>(
         &mut self,
         source: &mut dyn Source,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
-    ) -> Result<u64, DecodeError> {
-        let row = index - self.footer.groups[self.group_of(index)?].first_row;
-        let (name, limit) = (self.footer.name.clone(), sink.room_bytes());
-        let mut kept = KeptRow { row, name: &name, limit, bytes: Vec::new(), values: 0 };
-        let pulled = self.decode_group(source, index, scratch, &mut kept)?;
-        let Footer { column, element, shape, .. } = &self.footer;
+    ) -> Result<(u64, u64), DecodeError> {
+        let number = self.group_of(index)?;
+        let row = index - self.footer.groups[number].first_row;
+        let mut pulled = 0;
+        if self.kept.find(number, row).is_none() {
+            let mut kept = std::mem::take(&mut self.kept);
+            kept.restart(number, row, sink.room_bytes(), self.file_len);
+            let decoded = self.decode_group(source, index, scratch, &mut kept);
+            self.kept = kept;
+            pulled = decoded.inspect_err(|_| self.kept.clear())?;
+        }
+        let Footer { column, element, shape, name, .. } = &self.footer;
+        let Some(found) = self.kept.find(number, row) else { return Ok((0, pulled)) };
+        let bytes = found.bytes.len() as u64;
+        sample_sink::check_room(sink, name, bytes)?;
         let meaning = Meaning {
             element: column.element,
             is_list: column.max_repetition > 0,
             array: element.zip(shape.as_deref()),
         };
-        kept.part(&meaning, |part| sample_sink::begin(sink, part))?;
-        sample_sink::put(sink, &kept.bytes)?;
-        Ok(pulled)
+        found.part(name, &meaning, |part| sample_sink::begin(sink, part))?;
+        sample_sink::put(sink, found.bytes)?;
+        Ok((bytes, pulled))
     }
 }
 
@@ -368,17 +386,13 @@ impl Decode for Groups {
         sink: &mut S,
     ) -> Result<SampleRead, DecodeError> {
         let group = self.group_of(index)?;
-        let known = if sink.wants_bytes() { None } else { self.cursor.take(group, index) };
-        let (bytes, file_bytes) = match known {
-            Some(bytes) => (bytes, 0),
-            None => {
-                let pulled = if sink.wants_bytes() {
-                    self.deliver(source, index, scratch, sink)?
-                } else {
-                    self.decode_group(source, index, scratch, &mut KeepNothing)?
-                };
-                (self.cursor.take(group, index).unwrap_or(0), pulled)
-            }
+        let (bytes, file_bytes) = if sink.wants_bytes() {
+            self.deliver(source, index, scratch, sink)?
+        } else if let Some(bytes) = self.cursor.take(group, index) {
+            (bytes, 0)
+        } else {
+            let pulled = self.decode_group(source, index, scratch, &mut KeepNothing)?;
+            (self.cursor.take(group, index).unwrap_or(0), pulled)
         };
         let element = self.footer.element.or(self.footer.column.element);
         Ok(SampleRead { bytes, file_bytes, samples: self.footer.rows, element })

@@ -68,7 +68,13 @@ impl<K: Keep> ChunkReader<'_, '_, K> {
             at = page.end();
         }
         match self.rows.begun() {
-            rows if rows == self.group.rows => Ok(()),
+            rows if rows == self.group.rows => {
+                // The last rows may have no values.
+                if self.keep.first_row().is_some_and(|first| first < rows) {
+                    self.keep.go_to(rows - 1);
+                }
+                Ok(())
+            }
             rows => Err(wrong(
                 self.group.offset,
                 "as many rows as the row group has",
@@ -87,7 +93,7 @@ impl<K: Keep> ChunkReader<'_, '_, K> {
             Limit::DICTIONARY,
         )?;
         let mut body = Body::memory(bytes, page.offset);
-        if self.keep.row().is_some() {
+        if self.keep.first_row().is_some() {
             return kept_dictionary(bytes, self.column, count, page.offset);
         }
         if self.column.stored != Stored::Bytes {
@@ -120,7 +126,7 @@ impl<K: Keep> ChunkReader<'_, '_, K> {
         };
         let (rows, keep) = (&mut *self.rows, &mut *self.keep);
         // Single bits are picked out of a page, so it must be in memory for that.
-        let is_picked = keep.row().is_some() && self.column.stored == Stored::Bit;
+        let is_picked = keep.first_row().is_some() && self.column.stored == Stored::Bit;
         let decoder = Decoder { page, content, column: self.column, dictionary, rows, keep };
         if codec == Codec::None && content.encoding == Encoding::Plain && !is_picked {
             let body = Body::stream(self.window, page.offset, page.end(), page.crc);
@@ -172,8 +178,8 @@ fn kept_dictionary(
 
 /// How large a page may become: so many times the file, and as often 64 KiB.
 ///
-/// A page, the sizes of a dictionary's values and those of rows may be in memory together; all of it
-/// stays below 16 times the file and 1 MiB. A page of 1 MiB that snappy made as small as it can is
+/// A page, the sizes of a dictionary's values and rows or their sizes may be in memory together; all
+/// of it stays below 16 times the file and 1 MiB. A page of 1 MiB that snappy made as small as it can is
 /// within the limit where there is no dictionary.
 #[derive(Clone, Copy)]
 struct Limit(u64);

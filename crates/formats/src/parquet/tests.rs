@@ -295,6 +295,51 @@ fn a_group_is_read_once_while_rows_follow_each_other() {
 }
 
 #[test]
+fn a_group_is_decoded_once_while_samples_are_taken() {
+    let file = spec(&[1 << 10], 20 << 10, Element::UInt8);
+    for format in [PLAIN, GZIP] {
+        let mut source = test_support::InMemory::new(test_support::encoded(&format, &file));
+        let (mut scratch, mut sink) = (Scratch::new(PIECE_BYTES), crate::Collect::new(1 << 10));
+        let mut opened = format.open(&mut source, &mut scratch).unwrap();
+        let mut take = |index| {
+            let before = source.reads.len();
+            opened.read_into(&mut source, index, &mut scratch, &mut sink).unwrap();
+            (sink.take().remove(0).bytes, source.reads.len() > before)
+        };
+        let mut expected = vec![0; 1 << 10];
+        let mut decoded = Vec::new();
+        for index in 0..file.samples {
+            let (bytes, reads) = take(index);
+            Content::new(1, 2).fill(Element::UInt8, index << 10, &mut expected);
+            assert!(bytes == expected, "sample {index}");
+            decoded.extend(reads.then_some(index));
+        }
+        assert_eq!(decoded, [0, 16 << 10]);
+        // Any order, once the first row has been taken.
+        let again = [3, 9, 4, 3, 2, 16 << 10].map(|index| take(index).1);
+        assert_eq!(again, [true, false, false, false, true, true]);
+    }
+}
+
+#[test]
+fn rows_that_do_not_fit_are_decoded_again_and_large_ones_refused() {
+    let mut kept = KeptRows::default();
+    kept.restart(0, 5, 100_000, 0);
+    assert!(kept.go_to(5));
+    kept.room(60_000).unwrap().unwrap().fill(1);
+    assert!(kept.go_to(7));
+    kept.room(3_000).unwrap().unwrap().fill(2);
+    assert!(kept.go_to(8));
+    assert!(kept.room(1_000).unwrap().is_some() && kept.room(50_000).unwrap().is_none());
+    assert!(!kept.go_to(8) && !kept.go_to(9));
+    let sizes = [4, 5, 6, 7, 8].map(|row| Some(kept.find(0, row)?.bytes.len()));
+    assert_eq!(sizes, [None, Some(60_000), Some(0), Some(3_000), None]);
+    assert!(kept.find(1, 5).is_none());
+    kept.restart(0, 5, 10, 0);
+    assert!(kept.go_to(5) && kept.room(11).is_err());
+}
+
+#[test]
 fn a_small_file_costs_two_reads() {
     let bytes = test_support::encoded(&PLAIN, &spec(&[100], 20, Element::UInt8));
     let (sample, reads) = test_support::reads(&PLAIN, &bytes, &[7]).remove(0);

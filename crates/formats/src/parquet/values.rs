@@ -24,7 +24,7 @@ pub(super) enum Values<'a, 'w> {
     },
 }
 
-/// The values that indices stand for, of which only the size matters unless a row is kept.
+/// The values that indices stand for, of which only the size matters unless rows are kept.
 #[derive(Debug)]
 pub(super) enum Dictionary {
     Equal {
@@ -97,12 +97,7 @@ impl Values<'_, '_> {
             Values::Indices { indices, dictionary, offset } => {
                 let mut left = count;
                 while left > 0 {
-                    let next = indices.next(left);
-                    let (index, run) =
-                        next.ok_or_else(|| wrong(*offset, "an index for every value", "less"))?;
-                    let bytes = dictionary.bytes(index);
-                    let bytes =
-                        bytes.ok_or_else(|| wrong(*offset, "an index of the dictionary", index))?;
+                    let (_, bytes, run) = next_index(indices, dictionary, *offset, left)?;
                     visit(bytes, run)?;
                     left -= run;
                 }
@@ -124,14 +119,9 @@ impl Values<'_, '_> {
             let (bytes, run) = match self {
                 Values::Plain { body, column, bits } => (plain_value(body, column, bits, keep)?, 1),
                 Values::Indices { indices, dictionary, offset } => {
-                    let next = indices.next(left);
-                    let (index, run) =
-                        next.ok_or_else(|| wrong(*offset, "an index for every value", "less"))?;
-                    let bytes = dictionary.bytes(index);
-                    let bytes =
-                        bytes.ok_or_else(|| wrong(*offset, "an index of the dictionary", index))?;
+                    let (index, bytes, run) = next_index(indices, dictionary, *offset, left)?;
                     let room = keep.room(bytes.saturating_mul(run))?;
-                    if bytes > 0 {
+                    if let Some(room) = room.filter(|_| bytes > 0) {
                         let values = room.chunks_exact_mut(bytes as usize);
                         values.for_each(|value| dictionary.copy(index, value));
                     }
@@ -156,7 +146,21 @@ impl Values<'_, '_> {
     }
 }
 
-/// Keeps one plain value; gives its size.
+/// The next index, the size of its value, and how many of at most `left` are the same.
+fn next_index(
+    indices: &mut Hybrid<'_>,
+    dictionary: &Dictionary,
+    offset: u64,
+    left: u64,
+) -> Result<(u32, u64, u64), DecodeError> {
+    let next = indices.next(left);
+    let (index, run) = next.ok_or_else(|| wrong(offset, "an index for every value", "less"))?;
+    let bytes = dictionary.bytes(index);
+    let bytes = bytes.ok_or_else(|| wrong(offset, "an index of the dictionary", index))?;
+    Ok((index, bytes, run))
+}
+
+/// Keeps one plain value, or passes over it; gives its size.
 fn plain_value<K: Keep>(
     body: &mut Body<'_, '_>,
     column: &Column,
@@ -165,7 +169,10 @@ fn plain_value<K: Keep>(
 ) -> Result<u64, DecodeError> {
     let len = match column.stored {
         Stored::Bit => {
-            keep.room(1)?.fill(body.bit(*bits)?);
+            let bit = body.bit(*bits)?;
+            if let Some(room) = keep.room(1)? {
+                room.fill(bit);
+            }
             *bits += 1;
             return Ok(1);
         }
@@ -173,7 +180,10 @@ fn plain_value<K: Keep>(
         Stored::Fixed(_) => column.value_bytes(),
     };
     body.check(len)?;
-    body.copy(keep.room(len)?)?;
+    match keep.room(len)? {
+        Some(room) => body.copy(room)?,
+        None => body.skip(len)?,
+    }
     // Small numbers are stored with zeros or signs in front of them.
     if let Stored::Fixed(stored) = column.stored {
         body.skip(u64::from(stored).saturating_sub(len))?;
