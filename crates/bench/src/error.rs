@@ -245,62 +245,20 @@ impl BenchError {
     pub fn hint(&self, dialect: Dialect) -> Option<String> {
         match self {
             Self::Dataset(error) => dataset_hint(error, dialect),
-            Self::NotCalibrated => {
-                Some("measure it with `feedline calibrate`, in a few minutes".to_owned())
-            }
-            Self::FormatNotCalibrated { format, .. } => Some(format!(
-                "`feedline calibrate --formats {format}` measures uncompressed files, or leave the \
-                 framework out with {}",
-                dialect.set("reader.interpreter", "none")
-            )),
-            Self::BatchesBeyondMemory { .. } => Some(format!(
-                "read fewer batches ahead with {}, or leave the framework out with {}",
-                dialect.set("reader.prefetch_size", "1"),
-                dialect.set("reader.interpreter", "none")
-            )),
-            Self::NoRoomToSave { .. } => Some(format!(
-                "choose another place with {}, or keep fewer with {}",
-                dialect.set("checkpoint.checkpoint_folder", "DIR"),
-                dialect.set("checkpoint.keep_last", "1")
-            )),
-            Self::NoMemory { .. } => Some(format!(
-                "use a smaller pool with {}, or {}",
-                dialect.set("checkpoint.pool_size", "BYTES"),
-                dialect.set("checkpoint.state", "generated")
-            )),
-            Self::NoCheckpointFolder { .. } => Some(format!(
-                "choose another place with {}",
-                dialect.set("checkpoint.checkpoint_folder", "DIR")
-            )),
-            Self::FewCheckpoints { .. } => Some(format!(
-                "write them first: {}",
-                dialect.set("checkpoint.num_checkpoints_write", "N")
-            )),
             Self::Checkpoint(error) => checkpoint_hint(error, dialect),
-            Self::NoThread { .. } => {
-                Some("start fewer accelerators or reader threads, or raise `ulimit -u`".into())
-            }
-            Self::NotOnHost { .. } => {
-                Some("all hosts of a job must see the same data folder: name a shared one".into())
-            }
-            Self::OtherBuild { .. } => Some("install the same build on every host".into()),
-            Self::DlioTrimsAll { .. } => Some("leave --as-dlio out".into()),
-            Self::DlioStuck { units, ranks } => Some(format!(
-                "use {} of them, or {} for DLIO's main branch",
-                (units / ranks).max(1) * ranks,
-                dialect.set("reader.sharding", "dlio")
-            )),
-            Self::OutputBusy { .. } => {
-                Some(format!("choose another folder with {}", dialect.out()))
-            }
-            Self::OutputTaken { .. } => Some(
-                "choose another folder with --out DIR, or replace them with --overwrite".into(),
-            ),
-            Self::Load(_) | Self::Store(_) if self.remote_fault().is_some() => {
-                self.remote_fault().and_then(|fault| remote_hint(fault, dialect))
-            }
+            Self::Load(_) | Self::Store(_) => self.storage_hint(dialect),
+            _ => self.resource_hint(dialect).or_else(|| self.job_hint(dialect)),
+        }
+    }
+
+    /// If reading or the store itself went wrong.
+    fn storage_hint(&self, dialect: Dialect) -> Option<String> {
+        if let Some(fault) = self.remote_fault() {
+            return remote_hint(fault, dialect);
+        }
+        match self {
             Self::Load(LoadError::Sample(error)) => dataset_hint(error, dialect),
-            Self::Load(_) | Self::Store(_) if self.is_direct_refused() => Some(format!(
+            _ if self.is_direct_refused() => Some(format!(
                 "read through the page cache: {}",
                 dialect.set("reader.odirect", "false")
             )),
@@ -310,6 +268,65 @@ impl BenchError {
             Self::Store(error) => error.hint(),
             _ => None,
         }
+    }
+
+    /// If a calibration, memory, room or a checkpoint is missing.
+    fn resource_hint(&self, dialect: Dialect) -> Option<String> {
+        let set = |key, value| dialect.set(key, value);
+        Some(match self {
+            Self::NotCalibrated => "measure it with `feedline calibrate`, in a few minutes".into(),
+            Self::FormatNotCalibrated { format, .. } => format!(
+                "`feedline calibrate --formats {format}` measures uncompressed files, or leave the \
+                 framework out with {}",
+                set("reader.interpreter", "none")
+            ),
+            Self::BatchesBeyondMemory { .. } => format!(
+                "read fewer batches ahead with {}, or leave the framework out with {}",
+                set("reader.prefetch_size", "1"),
+                set("reader.interpreter", "none")
+            ),
+            Self::NoRoomToSave { .. } => format!(
+                "choose another place with {}, or keep fewer with {}",
+                set("checkpoint.checkpoint_folder", "DIR"),
+                set("checkpoint.keep_last", "1")
+            ),
+            Self::NoMemory { .. } => format!(
+                "use a smaller pool with {}, or {}",
+                set("checkpoint.pool_size", "BYTES"),
+                set("checkpoint.state", "generated")
+            ),
+            Self::NoCheckpointFolder { .. } => {
+                format!("choose another place with {}", set("checkpoint.checkpoint_folder", "DIR"))
+            }
+            Self::FewCheckpoints { .. } => {
+                format!("write them first: {}", set("checkpoint.num_checkpoints_write", "N"))
+            }
+            _ => return None,
+        })
+    }
+
+    /// If the job is not set up as it should be: its threads, hosts, semantics or results.
+    fn job_hint(&self, dialect: Dialect) -> Option<String> {
+        Some(match self {
+            Self::NoThread { .. } => {
+                "start fewer accelerators or reader threads, or raise `ulimit -u`".into()
+            }
+            Self::NotOnHost { .. } => {
+                "all hosts of a job must see the same data folder: name a shared one".into()
+            }
+            Self::OtherBuild { .. } => "install the same build on every host".into(),
+            Self::DlioTrimsAll { .. } => "leave --as-dlio out".into(),
+            Self::DlioStuck { units, ranks } => format!(
+                "use {} of them, or {} for DLIO's main branch",
+                (units / ranks).max(1) * ranks,
+                dialect.set("reader.sharding", "dlio")
+            ),
+            Self::OutputBusy { .. } => format!("choose another folder with {}", dialect.out()),
+            Self::OutputTaken { .. } => {
+                "choose another folder with --out DIR, or replace them with --overwrite".into()
+            }
+            _ => return None,
+        })
     }
 
     fn is_direct_refused(&self) -> bool {
