@@ -345,7 +345,7 @@ impl PreparedRun {
             self.run.announce_steps(journal);
             let (names, saves) = (found.train.names(&self.run.plan.train_files), self.saves.take());
             let format = supported::read_format(&self.run.workload, &self.run.plan.reading)?;
-            ranks = self.run.train(format, found, saves, (journal, out))?;
+            ranks = self.run.train(format, found, saves, journal, out)?;
             // Afterwards: asking for its size would warm what a cold run is about to open.
             if self.run.team.leads()
                 && let Some(notice) = self.size_notice(&*names)?
@@ -446,7 +446,8 @@ impl Run {
         format: Arc<dyn Format>,
         found: Found,
         saves: Option<CheckpointSetup>,
-        (journal, out): (&Journal, &Path),
+        journal: &Journal,
+        out: &Path,
     ) -> Result<Vec<RankOutcome>, BenchError> {
         for notice in
             [&found.train].into_iter().chain(&found.eval).filter_map(|f| f.notice.as_ref())

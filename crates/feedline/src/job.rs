@@ -126,15 +126,22 @@ impl Job {
         let agreed = result.and_then(|code| {
             Ok(self.link.max(u64::from(code)).map_err(BenchError::Aborted)? as u8)
         });
-        let code = match &agreed {
-            Ok(code) => *code,
-            Err(error) => {
-                self.report(error, dialect);
-                code_of(error)
+        ExitCode::from(match agreed {
+            Ok(code) => {
+                #[cfg(feature = "mpi")]
+                if let Some(mpi) = &self.mpi {
+                    mpi.finish();
+                }
+                code
             }
-        };
-        self.leave(code, agreed.is_ok());
-        ExitCode::from(code)
+            Err(error) => {
+                self.report(&error, dialect);
+                let code = code_of(&error);
+                #[cfg(feature = "mpi")]
+                self.leave_aborted(code);
+                code
+            }
+        })
     }
 
     /// Prints an error of this process and tells the others; one that came from elsewhere is printed
@@ -158,24 +165,17 @@ impl Job {
         }
     }
 
+    /// Leaves a job that failed; ends it with `code` if a process of it does not exit.
     #[cfg(feature = "mpi")]
-    fn leave(&self, code: u8, well: bool) {
-        match &self.mpi {
-            Some(mpi) if well => mpi.finish(),
-            Some(mpi) => {
-                if mpi.leave_aborted() {
-                    return;
-                }
-                // The process that failed may hang before it could say why.
-                if let Some(news) = self.link.aborted() {
-                    failure::say(&format!("error: {news}; a process of the job does not exit"));
-                }
-                mpi.end_all(code)
+    fn leave_aborted(&self, code: u8) {
+        if let Some(mpi) = &self.mpi
+            && !mpi.leave_aborted()
+        {
+            // The process that failed may hang before it could say why.
+            if let Some(news) = self.link.aborted() {
+                failure::say(&format!("error: {news}; a process of the job does not exit"));
             }
-            None => {}
+            mpi.end_all(code)
         }
     }
-
-    #[cfg(not(feature = "mpi"))]
-    fn leave(&self, _code: u8, _well: bool) {}
 }
