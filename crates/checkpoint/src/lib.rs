@@ -4,6 +4,26 @@
 //! Layout and containers are pure: a model and a rank give [`FileSpec`]s, a [`Container`] turns each
 //! into an [`Image`], byte for byte, without holding the tensors. The engine fills images chunk by
 //! chunk, so memory does not grow with the model.
+//!
+//! ```
+//! use feedline_checkpoint::{DType, Layers, Layout, Model, Optimizer, Parallelism, find, rank_files};
+//!
+//! // A model of two layers on two ranks, each rank with half of every tensor.
+//! let model = Model {
+//!     blob_bytes: None,
+//!     layers: Layers::Explicit { count: 2, lengths: vec![4096] },
+//!     optimizer: Optimizer::None,
+//!     model_dtype: DType::Float32,
+//!     optimizer_dtype: DType::Float32,
+//!     parallelism: Parallelism { tensor: 2, pipeline: 1, data: None, zero_stage: 0 },
+//! };
+//! let layout = Layout::new(model, 2)?;
+//! let torch = find("torch").expect("a container of this crate");
+//! let files = rank_files(("torch", torch), layout.files(0), 0);
+//! let tensor_bytes: u64 = files.iter().map(|file| file.spec.tensor_bytes()).sum();
+//! assert_eq!(tensor_bytes, 2 * 4096 / 2);
+//! # Ok::<(), feedline_checkpoint::LayoutError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod dtype;
