@@ -61,7 +61,6 @@ pub use plan::reading::{Calls, ReadPlan};
 pub use plan::supported::sample_sizes;
 pub use plan::{PhasePlan, Plan, Semantics};
 pub use results::assessment::{Assessment, Circumstances, PerSample, Setting};
-pub use results::explain;
 pub use results::folder::{Existing, OutputFolder};
 pub use results::host::Host;
 pub use results::metrics::{BlockTally, Split, Step, StrictTally, Window};

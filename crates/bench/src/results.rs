@@ -2,10 +2,9 @@
 //!
 //! Ranks fill the tallies of [`metrics`] and their [`step_log`]; together they are an [`outcome`]. From
 //! it follow the [`summary`], the [`verdict`] and the [`assessment`], and from all of them the
-//! [`files`] in the output [`folder`]. [`explain`] says what each number means.
+//! [`files`] in the output [`folder`].
 
 pub(crate) mod assessment;
-pub mod explain;
 pub(crate) mod files;
 pub(crate) mod folder;
 pub(crate) mod host;

@@ -1,7 +1,7 @@
 //! `--require`: metrics that a run must reach.
 
-use feedline_bench::explain::explain;
 use feedline_bench::{Expectation, SummaryFile};
+use feedline_report::metrics;
 
 use crate::{failure, show};
 
@@ -31,13 +31,14 @@ impl Requirement {
         };
         let (metric, bound) = (metric.trim(), bound.trim().parse().map_err(|_| wrong())?);
         let metric = if metric == "au" { AU } else { metric };
-        if !is_number(metric) && explain(metric).is_some() {
+        if metrics::find(metrics::of_run(), metric).is_none() {
+            let message = format!("--require {text}: unknown metric `{metric}`");
+            let hint = show::metric_hint(&metrics::similar(metrics::of_run(), metric));
+            return Err(failure::hinted(message, hint));
+        }
+        if !is_number(metric) {
             let message = format!("--require {text}: `{metric}` is not one number");
             return Err(failure::hinted(message, "require its mean, if there is one"));
-        }
-        if explain(metric).is_none() {
-            let message = format!("--require {text}: unknown metric `{metric}`");
-            return Err(failure::hinted(message, show::metric_hint(metric)));
         }
         Ok(Self::Bound { metric: metric.to_owned(), at_least, bound })
     }
@@ -74,9 +75,9 @@ fn number(value: Option<f64>) -> String {
 fn is_number(metric: &str) -> bool {
     let lists = ["_au_percentage", "_throughput_samples_per_second", "_share_percentage"];
     let list = lists.iter().any(|ending| metric.ends_with(ending)) && !metric.contains('.');
-    let operation = metric.strip_prefix("storage.").and_then(|rest| rest.split('.').next());
-    let known = operation.is_none_or(|op| ["open", "stat", "read"].contains(&op));
-    !list && !metric.ends_with("_expectation") && known
+    let general =
+        metric.split('.').any(|part| metrics::PLACEHOLDERS.iter().any(|(it, _)| part == *it));
+    !list && !metric.ends_with("_expectation") && !general
 }
 
 #[cfg(test)]
@@ -124,11 +125,15 @@ mod tests {
             refused("au_strict_percentage>=x"),
             "--require au_strict_percentage>=x: not a requirement"
         );
-        for metric in ["train_au_percentage", "cached_share_percentage", "storage.write.calls"] {
+        for metric in ["train_au_percentage", "cached_share_percentage", "storage.OP.calls"] {
             let text = format!("{metric}>=1");
             let expected = format!("--require {text}: `{metric}` is not one number");
             assert_eq!(refused(&text), expected);
         }
-        assert_eq!(refused("speed>=1"), "--require speed>=1: unknown metric `speed`");
+        for metric in ["speed", "stall_share", "storage.write.calls"] {
+            let text = format!("{metric}>=1");
+            let expected = format!("--require {text}: unknown metric `{metric}`");
+            assert_eq!(refused(&text), expected);
+        }
     }
 }

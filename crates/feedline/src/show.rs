@@ -4,9 +4,9 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::CommandFactory as _;
 use feedline_analyze::Analysis;
-use feedline_bench::{RunResults, explain};
+use feedline_bench::RunResults;
 use feedline_engine::{FinishedRun, PlannedRun, WorkloadSource};
-use feedline_report::{Style, definitions, screen};
+use feedline_report::{Style, explain, metrics, screen};
 use feedline_workload::presets;
 use serde_json::json;
 
@@ -28,24 +28,21 @@ pub(crate) fn workloads(name: Option<&str>) -> anyhow::Result<u8> {
 /// One metric, or the list of all.
 pub(crate) fn explain(metric: Option<&str>) -> anyhow::Result<u8> {
     let text = match metric {
-        None => feedline_report::explain::index(style()),
-        Some(name) if definitions::definition(name).is_some() => {
-            definitions::page(name, style()).unwrap_or_default()
-        }
+        None => explain::index(style()),
         Some(name) => {
-            let found = explain::explain(name).ok_or_else(|| {
-                let message = format!("unknown metric `{name}`");
-                failure::hinted(message, metric_hint(name))
+            let found = metrics::find(metrics::all(), name).ok_or_else(|| {
+                let hint = metric_hint(&metrics::similar(metrics::all(), name));
+                failure::hinted(format!("unknown metric `{name}`"), hint)
             })?;
-            feedline_report::explain::metric(found, style())
+            explain::metric(found, style())
         }
     };
     print(&text)
 }
 
-/// What may have been meant by the name of a metric that does not exist.
-pub(crate) fn metric_hint(name: &str) -> String {
-    match explain::similar(name).as_slice() {
+/// What may have been meant by the name of a metric that does not exist, given similar names.
+pub(crate) fn metric_hint(similar: &[&str]) -> String {
+    match similar {
         [] => "`feedline explain` lists all names".to_owned(),
         near => format!("did you mean {}? `feedline explain` lists all names", near.join(", ")),
     }
@@ -56,7 +53,7 @@ pub(crate) fn reference(page: Page) -> anyhow::Result<u8> {
     print(&match page {
         Page::Cli => cli_markdown(),
         Page::WorkloadKeys => feedline_workload::keys_markdown(),
-        Page::Metrics => explain::metrics_markdown(),
+        Page::Metrics => explain::markdown(),
     })
 }
 

@@ -1,21 +1,13 @@
-//! What a metric means, and the list of all metrics.
+//! What a metric means: one in full, the list of all, and the reference page.
 
-use feedline_bench::explain::{Explanation, metrics};
-
+use crate::metrics::{GROUPS, Metric, PLACEHOLDERS, all};
 use crate::style::{Ink, Style};
 use crate::wrap::{joined, labeled, shorten};
 
-/// How DLIO's metrics begin; all others are Feedline's.
-const DLIO_PREFIXES: [&str; 5] =
-    ["train_", "eval_", "save_checkpoint_", "load_checkpoint_", "checkpoint_"];
-
 /// One metric in full.
-pub fn metric(explanation: &Explanation, style: Style) -> String {
-    let Explanation { name, unit, meaning, formula, limits } = *explanation;
-    let mut lines = vec![style.paint(Ink::Bold, name), String::new()];
-    let rows = [("meaning", meaning), ("unit", unit), ("formula", formula), ("leaves out", limits)];
-    for (label, text) in rows {
-        let text = if text == "-" { "nothing" } else { text };
+pub fn metric(metric: &Metric, style: Style) -> String {
+    let mut lines = vec![style.paint(Ink::Bold, metric.name), String::new()];
+    for (label, text) in rows(metric) {
         lines.extend(labeled(label, text, style.columns()));
     }
     joined(&lines)
@@ -23,19 +15,55 @@ pub fn metric(explanation: &Explanation, style: Style) -> String {
 
 /// All metrics, one line each.
 pub fn index(style: Style) -> String {
-    let name_columns = metrics().map(|metric| metric.name.len()).max().unwrap_or(0);
+    let name_columns = all().map(|metric| metric.name.len()).max().unwrap_or(0);
     let room = style.columns().saturating_sub(name_columns + 4);
-    let dlio = |metric: &&Explanation| DLIO_PREFIXES.iter().any(|p| metric.name.starts_with(p));
-    let line = |metric: &Explanation| {
-        let meaning = shorten(metric.meaning, room);
-        format!("  {:<name_columns$}  {meaning}", metric.name)
+    let line = |metric: &Metric| {
+        format!("  {:<name_columns$}  {}", metric.name, shorten(metric.meaning, room))
     };
-    let mut lines = vec![style.paint(Ink::Bold, "DLIO's metrics, by DLIO's formulas")];
-    lines.extend(metrics().filter(dlio).map(line));
-    lines.push(String::new());
-    lines.push(style.paint(Ink::Bold, "Feedline's metrics"));
-    lines.extend(metrics().filter(|metric| !dlio(metric)).map(line));
+    let mut lines = Vec::new();
+    for (title, metrics) in GROUPS {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.push(style.paint(Ink::Bold, title));
+        lines.extend(metrics.iter().map(line));
+    }
     joined(&lines)
+}
+
+/// All metrics as a reference page in Markdown.
+pub fn markdown() -> String {
+    let mut page = String::from(
+        "# Metrics\n\nEvery number of a run and of an analysis, as `feedline explain NAME` prints it. \
+         In `summary.json`, DLIO's metrics are under `metric` and Feedline's under `feedline`. In their \
+         names, these words are placeholders:\n\n",
+    );
+    for (placeholder, keys) in PLACEHOLDERS {
+        page.push_str(&format!("- `{placeholder}`: {}\n", keys.join(", ")));
+    }
+    for (title, metrics) in GROUPS {
+        page.push_str(&format!("\n## {title}\n"));
+        for metric in metrics {
+            page.push_str(&format!("\n### {}\n\n", metric.name));
+            for (label, text) in rows(metric) {
+                page.push_str(&format!("- {label}: {text}\n"));
+            }
+        }
+    }
+    page
+}
+
+/// What is said about a metric, under its labels.
+fn rows(metric: &Metric) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let Metric { name: _, label, unit, meaning, formula, caveats } = *metric;
+    let rows = [
+        ("on the page", label),
+        ("meaning", meaning),
+        ("unit", unit),
+        ("formula", formula),
+        ("caveats", caveats),
+    ];
+    rows.into_iter().filter(|(_, text)| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -45,12 +73,13 @@ mod tests {
 
     const PLAIN: Style = Style { width: 80, color: false };
 
-    const WAIT: Explanation = Explanation {
+    const WAIT: Metric = Metric {
         name: "wait_seconds",
+        label: "",
         unit: "s",
         meaning: "time in which an accelerator had nothing to do because its batch was not there",
         formula: "sum over all steps",
-        limits: "-",
+        caveats: "",
     };
 
     #[test]
@@ -62,7 +91,6 @@ meaning     time in which an accelerator had nothing to do because its batch was
             not there
 unit        s
 formula     sum over all steps
-leaves out  nothing
 ";
         assert_eq!(metric(&WAIT, PLAIN), expected);
     }
@@ -70,29 +98,31 @@ leaves out  nothing
     #[test]
     fn the_index_names_every_metric_once() {
         let text = index(PLAIN);
-        for explanation in metrics() {
-            let line = format!("  {} ", explanation.name);
+        for metric in all() {
+            let line = format!("  {} ", metric.name);
             assert_eq!(text.lines().filter(|text| text.starts_with(&line)).count(), 1, "{line}");
         }
-        assert_eq!(text.lines().count(), metrics().count() + 3);
+        assert_eq!(text.lines().count(), all().count() + 5);
         assert!(text.lines().all(|line| line.chars().count() <= 80));
     }
 
     #[test]
-    fn the_index_has_two_groups() {
+    fn the_index_has_three_groups() {
         let text = index(Style { width: 100, color: false });
-        let (dlio, own) = text.split_once("\n\n").expect("a blank line between the groups");
+        let groups: Vec<_> = text.split("\n\n").collect();
+        let [dlio, own, analysis] = groups[..] else { panic!("{} groups", groups.len()) };
         let begins = |group: &str| group.lines().take(3).collect::<Vec<_>>().join("\n");
         let expected = "\
-DLIO's metrics, by DLIO's formulas
+DLIO's metrics of a run, by DLIO's formulas
   train_au_percentage                        accelerator utilization of each epoch
   train_au_mean_percentage                   accelerator utilization (AU) of the run: the number…";
         assert_eq!(begins(dlio), expected);
         let expected = "\
-Feedline's metrics
+Feedline's metrics of a run
   au_strict_percentage                       share of all step time that the accelerators were…
-  au_strict_worst_rank_percentage            the same of the rank that has least of it";
+  au_strict_worst_rank_percentage            au_strict_percentage of the rank with the lowest";
         assert_eq!(begins(own), expected);
+        assert!(analysis.starts_with("Metrics of an analysis\n  stall_share "));
         assert!(dlio.lines().last().is_some_and(|line| line.contains("checkpoint_size_GB")));
     }
 

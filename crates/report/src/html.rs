@@ -7,7 +7,7 @@
 
 use feedline_analyze::Analysis;
 
-use crate::definitions::DEFINITIONS;
+use crate::metrics::{Metric, of_analysis};
 
 mod data;
 mod packed;
@@ -80,10 +80,18 @@ fn filled(places: &[(&str, &str)]) -> String {
 }
 
 fn definitions() -> serde_json::Value {
-    let entry = |found: &crate::definitions::Definition| {
-        (found.key.to_owned(), serde_json::json!([found.label, found.text]))
+    let entry = |metric: &Metric| {
+        let parts = [metric.meaning, metric.formula, metric.caveats];
+        let sentences = parts.into_iter().filter(|part| !part.is_empty()).map(sentence);
+        let text = sentences.collect::<Vec<_>>().join(" ");
+        (metric.name.to_owned(), serde_json::json!([metric.label, text]))
     };
-    DEFINITIONS.iter().map(entry).collect::<serde_json::Map<_, _>>().into()
+    of_analysis().map(entry).collect::<serde_json::Map<_, _>>().into()
+}
+
+fn sentence(fragment: &str) -> String {
+    let (first, rest) = fragment.split_at(1);
+    format!("{}{rest}.", first.to_uppercase())
 }
 
 /// JSON that no HTML parser takes for the end of a script: `<` is only ever in its strings.

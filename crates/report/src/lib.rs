@@ -19,7 +19,6 @@ mod shown;
 pub mod screen;
 
 pub mod analysis;
-pub mod definitions;
 pub mod html;
 
 pub mod calibration;
@@ -28,6 +27,7 @@ pub mod checkpoint_plan;
 pub mod diff;
 pub mod explain;
 pub mod export;
+pub mod metrics;
 pub mod plan;
 pub mod trace;
 pub mod verify;

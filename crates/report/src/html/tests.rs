@@ -4,7 +4,7 @@ use feedline_analyze::analysis::Coverage;
 use serde_json::Value;
 
 use super::*;
-use crate::definitions::definition;
+use crate::metrics::find;
 
 #[path = "../../examples/made_up/analysis.rs"]
 mod made_up;
@@ -104,13 +104,13 @@ fn every_name_that_the_scripts_explain_is_defined_and_every_definition_is_used()
     }
     assert!(used.len() > 20, "they were found");
     for key in used {
-        assert!(definition(key).is_some(), "{key} is not defined");
+        assert!(find(of_analysis(), key).is_some(), "{key} is not defined");
     }
     let causes = feedline_analyze::StallCause::ALL.map(feedline_analyze::StallCause::name);
-    for found in DEFINITIONS.iter().filter(|found| !causes.contains(&found.key)) {
+    for found in of_analysis().filter(|found| !causes.contains(&found.name)) {
         // What an overlap is about comes from the analysis.
-        let is_known = ["app-io", "loader", "checkpoint"].contains(&found.key);
-        assert!(is_known || scripts.contains(&format!("\"{}\"", found.key)), "{}", found.key);
+        let is_known = ["app-io", "loader", "checkpoint"].contains(&found.name);
+        assert!(is_known || scripts.contains(&format!("\"{}\"", found.name)), "{}", found.name);
     }
 }
 

@@ -1,0 +1,518 @@
+//! Feedline's own results of a run.
+
+use super::dlio::AU_CAVEATS;
+use super::{Metric, result};
+
+const ASKED_CAVEATS: &str = "after 128 different sizes, new ones are rounded up to a power of two";
+const UNSYNCED: &str = "without fsync: bytes may still be in memory";
+
+pub(super) const METRICS: &[Metric] = &[
+    result(
+        "au_strict_percentage",
+        "%",
+        "share of all step time that the accelerators were asked to compute",
+        "100 * sum of requested compute times / sum of step times, over all steps of all ranks and \
+         epochs; a step lasts from the request for its batch until all ranks are done",
+        "no step is excluded, so the wait for the first batch weighs heavily in short epochs; \
+         checkpoints and evaluations are not included",
+    ),
+    result(
+        "au_strict_worst_rank_percentage",
+        "%",
+        "au_strict_percentage of the rank with the lowest",
+        "minimum over the ranks of that rank's own share",
+        "with a barrier after every step the ranks differ only by what they computed",
+    ),
+    result(
+        "throughput_strict_samples_per_second",
+        "samples/s",
+        "samples per second, all ranks",
+        "samples of all steps / the longest sum of step times of any rank",
+        "no step is excluded; checkpoints and evaluations are not included",
+    ),
+    result(
+        "sample_MB_per_second",
+        "MB/s",
+        "bytes of samples per second, all ranks",
+        "throughput_strict_samples_per_second * mean bytes of the samples that were read / 10^6",
+        "headers and containers are not included, except in the deep read model, which moves bytes \
+         and does not know samples; see storage.read.bytes for all bytes",
+    ),
+    result("steps", "steps", "steps of one rank in all epochs", "count", ""),
+    result(
+        "counted_steps",
+        "steps",
+        "steps of one rank that DLIO's metrics count",
+        "steps - those excluded at the start and end of each epoch",
+        "",
+    ),
+    result(
+        "time_split_seconds.storage",
+        "s",
+        "step time in which an accelerator waited for a batch whose reader was inside a storage call",
+        "sum over all steps of all ranks: overlap of the wait with the open, stat and read calls for \
+         that batch",
+        "a reader that lost its core inside a call counts here",
+    ),
+    result(
+        "time_split_seconds.decode",
+        "s",
+        "step time in which an accelerator waited for a batch whose reader had the bytes and was \
+         checking, decoding or preprocessing them",
+        "sum over all steps of all ranks: overlap of the wait with the reader's other work on that \
+         batch",
+        "a reader that lost its core there counts here",
+    ),
+    result(
+        "time_split_seconds.framework",
+        "s",
+        "step time in which an accelerator waited for the framework itself: its interpreter, the \
+         hand-off of the batch, the start of workers",
+        "sum over all steps of all ranks: overlap of the wait with the calibrated CPU time that the \
+         batch's reader burned, plus what the accelerator's own thread burned",
+        "0 without a calibration of this machine (`feedline calibrate`); a reader that lost its core \
+         there counts here",
+    ),
+    result(
+        "time_split_seconds.workers",
+        "s",
+        "step time in which an accelerator waited while its reader did none of the above",
+        "wait - storage - decode - framework, plus the time between batch and computation",
+        "includes thread starts and wake-ups",
+    ),
+    result(
+        "time_split_seconds.peers",
+        "s",
+        "step time in which an accelerator had finished and waited for other ranks",
+        "sum over all steps of all ranks of the time at the step's barrier",
+        "with several processes it includes the cost of the barrier itself",
+    ),
+    result(
+        "time_split_seconds.compute",
+        "s",
+        "step time in which an accelerator computed",
+        "sum over all steps of all ranks of the measured compute time",
+        "oversleeping counts as computing",
+    ),
+    result(
+        "time_split_percentage.PART",
+        "%",
+        "that part of time_split_seconds as a share of all step time",
+        "100 * part / sum of the six parts",
+        "same as for the seconds",
+    ),
+    result(
+        "in_order_delay_seconds",
+        "s",
+        "part of the waits during which a later batch was ready: what in-order delivery cost",
+        "sum over all steps of all ranks: overlap of the wait with the readiness of a later batch",
+        "not another part of the split: it is contained in the waits for a batch",
+    ),
+    result(
+        "first_rank_done_seconds",
+        "s",
+        "time until the first rank had finished its own work",
+        "from the start of the first epoch to the end of the last step's computation, minimum over \
+         the ranks",
+        "with a barrier after every step only the last step can differ",
+    ),
+    result(
+        "last_rank_done_seconds",
+        "s",
+        "time until the last rank had finished its own work",
+        "from the start of the first epoch to the end of the last step's computation, maximum over \
+         the ranks",
+        "",
+    ),
+    result(
+        "cached_share_percentage",
+        "%",
+        "share of the training files that was in the page cache when each epoch reached them",
+        "resident pages of up to 16 evenly chosen files / all their pages (mincore), checked by the \
+         epoch's own reader when it first opens the file, before its first read; of files above \
+         8 MiB, 32 evenly spaced stretches of 256 KiB",
+        "a sample; no file is opened for it, so an epoch that reads none of the 16 has no value; the \
+         caches of other machines and of the storage are not seen; null where the system does not \
+         tell, and with `read_model: deep` for formats that are read whole",
+    ),
+    result(
+        "sharding.samples",
+        "samples",
+        "samples in the training set",
+        "files * samples per file",
+        "",
+    ),
+    result(
+        "sharding.samples_read",
+        "samples",
+        "samples in the batches of all ranks in a whole epoch",
+        "follows from `reader.sharding`, `drop_last` and `sampler_drop_last`; a short last batch \
+         counts the samples it has",
+        "planned: an interrupted epoch reads fewer; samples read ahead and never consumed are not \
+         included",
+    ),
+    result(
+        "sharding.samples_read_twice",
+        "samples",
+        "of those, samples that had been read before in the same epoch",
+        "samples_read - distinct samples",
+        "PyTorch's sampler repeats the first samples of the order until all ranks have equally many",
+    ),
+    result(
+        "sharding.samples_left_out",
+        "samples",
+        "samples that a whole epoch does not read",
+        "samples - distinct samples; `sharding.left_out_by` names the settings",
+        "",
+    ),
+    result(
+        "verdict.au_percentage",
+        "%",
+        "the utilization that the verdict is based on",
+        "train_au_mean_percentage; au_strict_percentage if an epoch counts no more steps than batches \
+         are read ahead",
+        AU_CAVEATS,
+    ),
+    result(
+        "verdict.target_percentage",
+        "%",
+        "the utilization that the workload asks for",
+        "100 * metric.au",
+        "",
+    ),
+    result(
+        "verdict.share_percentage",
+        "%",
+        "share of all step time taken by the cause that starved the accelerators",
+        "largest of the waits in time_split_percentage",
+        "",
+    ),
+    result(
+        "storage.OP.calls",
+        "calls",
+        "calls of that operation by the training readers of all ranks",
+        "count at the store",
+        "generation, listing and checkpoints are not included",
+    ),
+    result("storage.OP.errors", "calls", "calls that failed", "count at the store", ""),
+    result(
+        "storage.OP.calls_per_second",
+        "calls/s",
+        "calls of that operation per second, all ranks",
+        "calls / time of all training steps on rank 0, including waits",
+        "the time does not include evaluations, checkpoints and gaps between epochs",
+    ),
+    result(
+        "storage.OP.requests",
+        "requests",
+        "requests that those calls sent over a network, including retries",
+        "count below the object store's protocol; 0 for file systems",
+        "requests for credentials are not included",
+    ),
+    result(
+        "storage.OP.requests_per_second",
+        "requests/s",
+        "requests per second, all ranks",
+        "requests / time of all training steps on rank 0, including waits",
+        "",
+    ),
+    result(
+        "storage.OP.retries",
+        "requests",
+        "requests that repeated one with a transient failure",
+        "count below the object store's protocol: after 5xx, 429, 408, a broken or silent connection",
+        "the last failure of a request is not retried: it is an error",
+    ),
+    result(
+        "storage.OP.bytes",
+        "bytes",
+        "bytes that the calls moved",
+        "count at the store",
+        "bytes requested from the system; what the device moved may differ",
+    ),
+    result(
+        "storage.OP.asked_bytes.STAT",
+        "bytes",
+        "bytes that a call asked for: min, p50 and max over the calls",
+        "count of every size asked for",
+        "a call may move fewer at the end of a file; after 128 different sizes, new ones are rounded \
+         up to a power of two",
+    ),
+    result(
+        "storage.OP.asked_bytes.sizes.bytes",
+        "bytes",
+        "one of the 16 sizes that calls asked for most often",
+        "as asked for",
+        ASKED_CAVEATS,
+    ),
+    result(
+        "storage.OP.asked_bytes.sizes.calls",
+        "calls",
+        "calls that asked for that size",
+        "count at the store",
+        ASKED_CAVEATS,
+    ),
+    result(
+        "storage.OP.busy_seconds",
+        "s",
+        "time in those calls, all readers",
+        "sum of latencies",
+        "readers work concurrently, so it can exceed the run's time",
+    ),
+    result(
+        "storage.OP.latency_us.STAT",
+        "us",
+        "time per call: mean, p50, p90, p99, p99_9 and max over the calls",
+        "HDR histogram of the time in each call",
+        "two significant digits; includes failed calls; time in the call, which is CPU time where the \
+         page cache answers",
+    ),
+    result("generation.files", "files", "data files that the run made", "count", ""),
+    result(
+        "generation.bytes",
+        "bytes",
+        "bytes of those files and of their indexes",
+        "sum of their sizes",
+        "",
+    ),
+    result(
+        "generation.kept_files",
+        "files",
+        "data files of an earlier run that were kept unchanged",
+        "count",
+        "their content is not read; `feedline verify` does that",
+    ),
+    result("generation.kept_bytes", "bytes", "bytes of the kept files", "sum of their sizes", ""),
+    result("generation.seconds", "s", "time spent making the files", "monotonic clock", UNSYNCED),
+    result(
+        "generation.MB_per_second",
+        "MB/s",
+        "rate at which the files were made",
+        "bytes / 10^6 / seconds",
+        UNSYNCED,
+    ),
+    result(
+        "generation.requests",
+        "requests",
+        "requests of the generation over a network",
+        "as storage.OP.requests",
+        "listing and manifest are not included",
+    ),
+    result(
+        "generation.retries",
+        "requests",
+        "requests of the generation that repeated one with a transient failure",
+        "as storage.OP.retries",
+        "",
+    ),
+    result("checkpoints.saves", "saves", "checkpoints saved", "count", ""),
+    result("checkpoints.loads", "loads", "checkpoints loaded", "count", ""),
+    result(
+        "checkpoints.bytes",
+        "bytes",
+        "bytes of the tensors of all checkpoints, all ranks",
+        "sum",
+        "",
+    ),
+    result(
+        "checkpoints.requests",
+        "requests",
+        "requests of all saves and loads over a network",
+        "as storage.OP.requests",
+        "",
+    ),
+    result(
+        "checkpoints.retries",
+        "requests",
+        "requests of saves and loads that repeated one with a transient failure",
+        "as storage.OP.retries",
+        "",
+    ),
+    result(
+        "checkpoints.step_slowdown_while_saving",
+        "ratio",
+        "how much longer steps took while a checkpoint was saved in the background",
+        "mean time of steps during a save / mean time of the others, all ranks",
+        "the first step of an epoch is excluded; null without asynchronous saves",
+    ),
+    result(
+        "checkpoints.steps_while_saving",
+        "steps",
+        "steps during which a save was in progress",
+        "count, maximum over the ranks",
+        "the first step of an epoch is excluded",
+    ),
+    result(
+        "checkpoints.drain_seconds",
+        "s",
+        "time that the end of the run waited for saves in progress",
+        "maximum over the ranks",
+        "",
+    ),
+    result(
+        "checkpoints.unsaved_steps_max",
+        "steps",
+        "steps that a kill at the worst moment would have lost",
+        "largest number of steps done since those in the last published checkpoint",
+        "includes the steps at the end of the run that no checkpoint covers",
+    ),
+    result(
+        "checkpoints.unsaved_seconds_max",
+        "s",
+        "time that a kill at the worst moment would have lost",
+        "longest time since the state of the last published checkpoint",
+        "",
+    ),
+    result(
+        "checkpoints.pool_bytes_per_rank",
+        "bytes",
+        "memory for the buffers of saves and loads",
+        "buffers * checkpoint.chunk_size",
+        "tensors held by `checkpoint.state: resident` are not included",
+    ),
+    result(
+        "checkpoints.WAY.duration_seconds.STAT",
+        "s",
+        "time per save or load: mean, stdev, min and max over the checkpoints",
+        "slowest rank's own part + time of the commit",
+        "",
+    ),
+    result(
+        "checkpoints.WAY.rank0_seconds.STAT",
+        "s",
+        "time per save or load, as DLIO reports it",
+        "rank 0's own part",
+        "does not see slower ranks",
+    ),
+    result(
+        "checkpoints.WAY.pause_seconds.STAT",
+        "s",
+        "time for which a save or load paused training",
+        "maximum over the ranks: to the end, or until the state was copied (checkpoint.save_mode: \
+         async), including the wait for an earlier save before it and the commit between two steps \
+         after it",
+        "",
+    ),
+    result(
+        "checkpoints.WAY.background_seconds.STAT",
+        "s",
+        "time from the end of the pause until a rank's files were safe",
+        "maximum over the ranks",
+        "0 for everything that is not saved asynchronously",
+    ),
+    result(
+        "checkpoints.WAY.commit_seconds.STAT",
+        "s",
+        "time to publish a checkpoint after all ranks had written",
+        "description, rename, folder to the device",
+        "0 for loads",
+    ),
+    result(
+        "checkpoints.WAY.MB_per_second",
+        "MB/s",
+        "sustained rate",
+        "bytes of tensors of all saves or loads / time in which any of them was in progress",
+        "time between checkpoints is not included",
+    ),
+    result(
+        "checkpoints.WAY.moved_bytes",
+        "bytes",
+        "bytes that calls wrote or read",
+        "count at the store",
+        "includes padding of blocks and a container's own bytes",
+    ),
+    result(
+        "checkpoints.WAY.amplification",
+        "ratio",
+        "bytes moved per byte of a tensor",
+        "moved_bytes / bytes of tensors",
+        "what the device moved may differ",
+    ),
+    result(
+        "checkpoints.WAY.publish_percentage",
+        "%",
+        "share of the files' time spent making them safe",
+        "time in calls that flush and rename files / time from creation to publication, all files",
+        "0 for loads; without checkpoint.fsync nothing is flushed",
+    ),
+    result(
+        "checkpoints.WAY.file_MB_per_second.STAT",
+        "MB/s",
+        "rates of single files: min, p10, p50, p90 and max over all files of all checkpoints",
+        "bytes of a file / its time",
+        "files that are moved at the same time share the storage",
+    ),
+    result(
+        "checkpoints.WAY.files",
+        "files",
+        "files that were written or read",
+        "count",
+        "files that took no time are excluded",
+    ),
+    result("epoch", "", "epoch that an entry of per_epoch describes", "counted from 1", ""),
+    result("rank", "", "rank that an entry of per_rank describes", "counted from 0", ""),
+    result(
+        "schema_version",
+        "",
+        "version of Feedline's own object",
+        "raised when a key changes its meaning or is removed",
+        "",
+    ),
+    result("accelerators", "ranks", "emulated accelerators", "as asked for", ""),
+    result("processes", "processes", "processes of the job", "as the launcher started them", ""),
+    result(
+        "hosts.processes",
+        "processes",
+        "processes of the job on that host",
+        "those that can share memory are on one host",
+        "",
+    ),
+    result("hosts.ranks", "ranks", "the ranks of those processes", "their numbers", ""),
+    result("hosts.cpus", "processors", "logical processors of the host", "/proc/cpuinfo", ""),
+    result("hosts.memory_bytes", "bytes", "memory of the host", "MemTotal of /proc/meminfo", ""),
+    result(
+        "framework.per_sample_ms",
+        "ms",
+        "CPU time burned per sample in place of the framework",
+        "real reader - Feedline's reader, at the workload's sample size, plus the sample's share of \
+         the hand-off of a batch",
+        "the start of workers is not included",
+    ),
+    result(
+        "framework.held_bytes",
+        "bytes",
+        "largest memory of the finished batches of one rank, as PyTorch's in /dev/shm",
+        "(outstanding batches + 1) * bytes of a batch's tensors",
+        "batches of streamed formats, which hold none, are not included",
+    ),
+    result(
+        "framework.estimated_au_percentage",
+        "%",
+        "what this client would reach with the framework's reader if the storage took no time, from \
+         figures of another machine",
+        "compute / max(compute + receive, CPU time of a batch / workers that have a core, CPU time of \
+         all batches / cores)",
+        "an estimate: measure with `feedline calibrate`",
+    ),
+    result(
+        "queue_depth",
+        "reads",
+        "reads that one reader has in flight, in the deep read model",
+        "as asked for (`reader.queue_depth`)",
+        "",
+    ),
+    result(
+        "transfer_size",
+        "bytes",
+        "bytes per read call, if the workload says",
+        "as asked for (`reader.transfer_size`)",
+        "the last read of a sample or file is shorter",
+    ),
+    result(
+        "seed",
+        "",
+        "seed that the sample order was drawn from",
+        "train.seed, or a new one for shuffles that are `random`",
+        "",
+    ),
+];
