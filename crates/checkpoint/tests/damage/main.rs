@@ -226,7 +226,7 @@ fn dictionaries_that_contain_one_another_come_to_an_end() {
     let spec = FileSpec { stem: String::new(), state: StateKind::Blob, tensors: Vec::new() };
     let mut bytes = zeros(&find("torch").unwrap().image(&spec));
     let error = index("torch", &with_pickle(&mut bytes, &pickle)).unwrap_err();
-    assert_eq!(error, "unsupported torch file: dictionaries that contain one another");
+    assert_eq!(error, "unsupported torch file: dictionaries that contain each other");
 }
 
 /// An archive of an empty dictionary, whose pickle has six bytes, with another pickle: sizes in the
