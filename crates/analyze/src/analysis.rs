@@ -19,22 +19,22 @@ pub struct Analysis {
     pub format: String,
     /// Always [`VERSION`].
     pub version: u32,
-    /// What was read.
+    /// Source, extent and number of events of the trace.
     pub trace: TraceFacts,
     /// What is wrong with it, and what may be said in spite of it.
     pub health: Health,
-    /// Who took part.
+    /// Machines, ranks, processes and threads of the job.
     pub allocation: Allocation,
-    /// The answer.
+    /// Whether training is input-bound, with the numbers that this rests on.
     pub verdict: StallVerdict,
     /// All stalled time of all ranks, by cause, largest first; only causes that have any. Sums to
     /// [`StallVerdict::stall_ns`].
     pub stall: Vec<CauseTime>,
     /// What to do about it, the most expensive first.
     pub findings: Vec<Finding>,
-    /// What would be if.
+    /// Predicted effects of changes to the loader and the storage.
     pub what_if: WhatIf,
-    /// Time by layer.
+    /// Time by layer of the software stack, from the program down to storage calls.
     pub layers: Vec<LayerTime>,
     /// How input and output, and the loader, overlap with computation.
     pub overlaps: Vec<Overlap>,
@@ -42,7 +42,7 @@ pub struct Analysis {
     pub ranks: Vec<Rank>,
     /// Calls and spans by name, the longest first.
     pub functions: Vec<Function>,
-    /// Bytes and files.
+    /// Totals of bytes, files and calls.
     pub data: DataVolume,
     /// Where in files calls read and wrote.
     pub access: AccessPatterns,
@@ -50,7 +50,7 @@ pub struct Analysis {
     pub files: Vec<FileUse>,
     /// The folders that took most time.
     pub folders: Vec<FileUse>,
-    /// What happened when.
+    /// Activity over time, in equal buckets.
     pub timeline: Timeline,
     /// Epochs, in their order.
     pub epochs: Vec<Epoch>,
@@ -62,7 +62,7 @@ pub struct Analysis {
     pub checkpoints: Checkpoints,
 }
 
-/// What was read.
+/// Source, extent and number of events of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceFacts {
     /// What the user named.
@@ -122,9 +122,9 @@ pub struct Health {
 pub struct Problem {
     /// Its stable name, such as `bad-lines`.
     pub code: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// One sentence.
+    /// One sentence for people, without the count.
     pub text: String,
     /// The first places: files, lines, processes.
     pub places: Vec<String>,
@@ -132,10 +132,10 @@ pub struct Problem {
     pub limits_claims: bool,
 }
 
-/// Who took part.
+/// Machines, ranks, processes and threads of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
-    /// The machines.
+    /// Names of the machines.
     pub hosts: Vec<String>,
     /// Ranks: consumers of batches.
     pub ranks: u64,
@@ -143,7 +143,7 @@ pub struct Allocation {
     pub processes: Vec<RoleCount>,
     /// Threads by their role.
     pub threads: Vec<RoleCount>,
-    /// Threads that computed.
+    /// Threads with at least one event of the compute layer.
     pub compute_threads: u64,
     /// Threads that made calls on files or objects.
     pub io_threads: u64,
@@ -154,7 +154,7 @@ pub struct Allocation {
 pub struct RoleCount {
     /// `rank`, `worker`, `pin-memory`, `checkpoint`, `launcher` or `other`.
     pub role: String,
-    /// How many.
+    /// Processes or threads of this role.
     pub count: u64,
 }
 
@@ -178,7 +178,7 @@ pub enum Answer {
 /// The answer, and what it rests on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallVerdict {
-    /// The answer.
+    /// Whether training is input-bound.
     pub answer: Answer,
     /// One sentence for people.
     pub text: String,
@@ -189,7 +189,7 @@ pub struct StallVerdict {
     /// Stalled time of all steps of all ranks: fetching with no computation of the same rank, and waiting
     /// for ranks that were stalled.
     pub stall_ns: u64,
-    /// `stall_ns / step_ns`.
+    /// `stall_ns / step_ns`, from 0 to 1.
     pub stall_share: f64,
     /// The 95 % interval of the share: moving blocks of steps, drawn again 1000 times.
     pub stall_share_interval: Option<[f64; 2]>,
@@ -199,7 +199,7 @@ pub struct StallVerdict {
     pub stall_p95_ns: u64,
     /// How sure the split by cause is: `high` (batches are named), `medium` (by order or time), `low`.
     pub confidence: Confidence,
-    /// Accelerator utilization in percent as the benchmark computes it, a value an epoch in `epochs`.
+    /// Accelerator utilization in percent as the benchmark computes it; per epoch in `epochs`.
     pub au_percent: Option<f64>,
     /// Samples per second over training, all ranks, where the trace has samples.
     pub samples_per_second: Option<f64>,
@@ -207,13 +207,13 @@ pub struct StallVerdict {
     pub read_bytes_per_second: Option<f64>,
 }
 
-/// How sure something is.
+/// How well the trace supports a claim.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
-    /// Guessed from averages.
+    /// Estimated from averages.
     #[default]
     Low,
     /// Inferred from order or time.
@@ -225,9 +225,9 @@ pub enum Confidence {
 /// Time of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CauseTime {
-    /// The cause.
+    /// What the ranks waited for.
     pub cause: StallCause,
-    /// How long.
+    /// Stalled time for this cause, in nanoseconds.
     pub ns: u64,
     /// Its share of all stalled time.
     pub share: f64,
@@ -275,16 +275,16 @@ pub struct WhatIf {
     pub saved_by_workers_ns: u64,
     /// Stalled time of all ranks that eight times the batches under way would save.
     pub saved_by_prefetch_ns: u64,
-    /// The predictions.
+    /// Predictions, each for one change.
     pub cases: Vec<Prediction>,
 }
 
-/// A prediction.
+/// The predicted effect of one change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     /// What is different: `workers 8`, `storage 2x`.
     pub change: String,
-    /// Mean step time.
+    /// Predicted mean step time.
     pub step_ns: u64,
     /// Interval of it: replays of resampled batches, 90 %.
     pub step_interval_ns: [u64; 2],
@@ -297,7 +297,7 @@ pub struct Prediction {
 pub struct LayerTime {
     /// The layer.
     pub layer: StackLayer,
-    /// Events.
+    /// Number of events in this layer.
     pub events: u64,
     /// Bytes, of calls that move bytes and spans that name a size.
     pub bytes: u64,
@@ -320,13 +320,13 @@ pub struct LayerTime {
 pub struct Overlap {
     /// `io`, `app-io` (samples), `loader` (batches, samples, decoding and all below) or `checkpoint`.
     pub what: String,
-    /// Time of it.
+    /// Time in which the rank did it, overlapped or not.
     pub total_ns: u64,
     /// Part of it in which the rank computed.
     pub overlapped_ns: u64,
     /// Part of it in which it did not.
     pub exposed_ns: u64,
-    /// Time of computation.
+    /// Time in which the rank computed.
     pub compute_ns: u64,
     /// Part of computation without it.
     pub compute_alone_ns: u64,
@@ -335,15 +335,15 @@ pub struct Overlap {
 /// A rank: a consumer of batches, and all that works for it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rank {
-    /// Its number.
+    /// Number of the rank within the job.
     pub rank: u32,
     /// What it is called: host, process, thread.
     pub title: String,
-    /// The machine.
+    /// Name of its machine.
     pub host: String,
     /// Worker threads or processes.
     pub workers: u32,
-    /// Training steps.
+    /// Number of its training steps.
     pub steps: u64,
     /// Time of its steps.
     pub step_ns: u64,
@@ -363,7 +363,7 @@ pub struct Rank {
     pub bytes_written: u64,
     /// Calls on files and objects.
     pub calls: u64,
-    /// Samples.
+    /// Samples that were read; 0 if the trace does not show them.
     pub samples: u64,
     /// Share of its workers' lives in which they worked on batches.
     pub workers_busy_share: f64,
@@ -378,19 +378,19 @@ pub struct Rank {
 pub struct Distribution {
     /// The least value.
     pub min: u64,
-    /// 5 %.
+    /// 5 % of values are at most this.
     pub p5: u64,
-    /// 25 %.
+    /// 25 % of values are at most this.
     pub p25: u64,
-    /// 50 %.
+    /// The median.
     pub p50: u64,
-    /// The mean.
+    /// The arithmetic mean.
     pub mean: f64,
-    /// 75 %.
+    /// 75 % of values are at most this.
     pub p75: u64,
-    /// 95 %.
+    /// 95 % of values are at most this.
     pub p95: u64,
-    /// 99 %.
+    /// 99 % of values are at most this.
     pub p99: u64,
     /// The largest value.
     pub max: u64,
@@ -401,11 +401,11 @@ pub struct Distribution {
 pub struct Function {
     /// The layer.
     pub layer: StackLayer,
-    /// The category.
+    /// Category of the events, such as `POSIX`.
     pub category: String,
-    /// The name.
+    /// Name of the function or span.
     pub name: String,
-    /// How many.
+    /// Number of calls or spans.
     pub count: u64,
     /// How many ended in an error.
     pub errors: u64,
@@ -413,7 +413,7 @@ pub struct Function {
     pub total_ns: u64,
     /// Without what happened inside of them on the same thread.
     pub self_ns: u64,
-    /// Bytes.
+    /// Bytes moved by all calls, or named as sizes by spans.
     pub bytes: u64,
     /// Bytes by `total_ns`, if it moved any.
     pub bytes_per_second: Option<f64>,
@@ -423,7 +423,7 @@ pub struct Function {
     pub size: Option<Distribution>,
 }
 
-/// Bytes and files.
+/// Totals of bytes, files and calls of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DataVolume {
     /// Files that were touched.
@@ -436,7 +436,7 @@ pub struct DataVolume {
     pub calls: u64,
     /// Calls that ended in an error.
     pub errors: u64,
-    /// Opens.
+    /// Calls that open files.
     pub opens: u64,
     /// Calls that open, close, list, name or ask about files.
     pub metadata_calls: u64,
@@ -452,11 +452,11 @@ pub struct DataVolume {
     pub opens_per_file: Option<f64>,
     /// Errors by number, most frequent first.
     pub errors_by_number: Vec<ErrorCount>,
-    /// Sizes of reads.
+    /// Bytes per read.
     pub read_sizes: Histogram,
-    /// Sizes of writes.
+    /// Bytes per write.
     pub write_sizes: Histogram,
-    /// Durations of reads.
+    /// Nanoseconds per read.
     pub read_latencies: Histogram,
     /// Rows are sizes, columns durations, both by powers of two, of reads: `[size exponent, nanosecond
     /// exponent, calls]`.
@@ -466,11 +466,11 @@ pub struct DataVolume {
 /// How often an error was returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCount {
-    /// Its number.
+    /// The `errno` value.
     pub errno: u16,
     /// Its name, such as `ENOENT`.
     pub name: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
 }
 
@@ -514,17 +514,17 @@ pub struct AccessPatterns {
 /// What was done with a file, or the files of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FileUse {
-    /// The path.
+    /// Path of the file or folder, as the trace has it.
     pub path: String,
-    /// Files, for folders.
+    /// Number of files in a folder that were touched.
     pub files: u64,
-    /// Opens.
+    /// Calls that open files.
     pub opens: u64,
-    /// Reads.
+    /// Calls that read.
     pub reads: u64,
-    /// Writes.
+    /// Calls that write.
     pub writes: u64,
-    /// Other calls.
+    /// Calls that neither open, read nor write.
     pub others: u64,
     /// Bytes read.
     pub bytes_read: u64,
@@ -547,7 +547,7 @@ pub struct FileUse {
 /// What happened when: equal buckets from the first event to the last. Events are cut at the edges.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// How long a bucket is.
+    /// Length of a bucket in nanoseconds.
     pub bucket_ns: u64,
     /// Bytes read.
     pub bytes_read: Vec<u64>,
@@ -567,11 +567,11 @@ pub struct Timeline {
     pub stall_ns: Vec<u64>,
     /// Batches that were finished and not fetched, mean over time, all ranks.
     pub ready_batches: Vec<f64>,
-    /// A row a rank: bytes read.
+    /// Bytes read, one row per rank.
     pub rank_bytes_read: Vec<Vec<u64>>,
-    /// A row a rank: stalled time.
+    /// Stalled time, one row per rank.
     pub rank_stall_ns: Vec<Vec<u64>>,
-    /// A row a rank: time in calls on files and objects.
+    /// Time in calls on files and objects, one row per rank.
     pub rank_io_ns: Vec<Vec<u64>>,
     /// Counters of the trace: CPU, memory, queues.
     pub counters: Vec<CounterSeries>,
@@ -584,7 +584,7 @@ pub struct Timeline {
 pub struct Strip {
     /// What it is called.
     pub title: String,
-    /// Its rank.
+    /// The rank that the thread works for.
     pub rank: u32,
     /// Its role, as in [`RoleCount::role`].
     pub role: String,
@@ -608,9 +608,9 @@ pub struct CounterSeries {
 pub struct Epoch {
     /// `train` or `evaluate`.
     pub phase: Phase,
-    /// Its number.
+    /// Number of the epoch, counted as the program does.
     pub epoch: u32,
-    /// When it began.
+    /// When it began, in nanoseconds since the first event.
     pub start_ns: u64,
     /// From the first rank's beginning to the last one's end.
     pub duration_ns: u64,
@@ -622,7 +622,7 @@ pub struct Epoch {
     pub stall_ns: u64,
     /// By cause, in the order of [`StallCause::ALL`].
     pub parts_ns: Vec<u64>,
-    /// Computation in steps.
+    /// Time in steps during which ranks computed.
     pub compute_ns: u64,
     /// The first batch: from the beginning to it, the mean over ranks.
     pub first_batch_ns: u64,
@@ -634,7 +634,7 @@ pub struct Epoch {
     pub samples_per_second: Option<f64>,
     /// Bytes read while it went on, all ranks.
     pub bytes_read: u64,
-    /// Samples.
+    /// Samples that were read; 0 if the trace does not show them.
     pub samples: u64,
 }
 
@@ -665,7 +665,7 @@ pub struct Step {
     pub block: u32,
     /// The step, counted as the program does, or from 1 in an epoch.
     pub step: u32,
-    /// When it began.
+    /// When it began, in nanoseconds since the first event.
     pub start_ns: u64,
     /// How long it took.
     pub duration_ns: u64,
@@ -733,7 +733,7 @@ pub struct Straggler {
 pub struct Checkpoints {
     /// Saves and loads, in their order.
     pub transfers: Vec<CheckpointTransfer>,
-    /// Time in which ranks stood still for them, all ranks.
+    /// Time that ranks paused for them, summed over all ranks.
     pub stall_ns: u64,
     /// Share of the ranks' run time.
     pub stall_share: f64,

@@ -140,9 +140,9 @@ mod tests {
                 }
             }
             io.close(&compute);
-            let set = |wanted: bool| {
+            let set = |kind: bool| {
                 Times::from_intervals(
-                    rows.iter().filter(|row| row.2 == wanted).map(|row| (row.0, row.1)),
+                    rows.iter().filter(|row| row.2 == kind).map(|row| (row.0, row.1)),
                 )
             };
             assert_eq!(io.measure_ns(), set(false).measure_ns());

@@ -30,9 +30,9 @@ pub struct Diff {
     pub step_change: Option<f64>,
     /// The 95 % interval of it.
     pub step_change_interval: Option<[f64; 2]>,
-    /// What the change is due to, the largest first: stalled, computing and other time a step.
+    /// What the change is due to, the largest first: stalled, computing and other time per step.
     pub shifts: Vec<Shift>,
-    /// Figures of both.
+    /// Totals of both traces side by side.
     pub figures: Vec<Figure>,
     /// Calls and spans whose time changed most.
     pub functions: Vec<FunctionChange>,
@@ -40,32 +40,32 @@ pub struct Diff {
     pub warnings: Vec<String>,
 }
 
-/// Time a step that came or went.
+/// Time per step that was gained or lost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shift {
     /// A cause, `compute`, `communication` or `other`.
     pub what: String,
-    /// Nanoseconds a step, in the first.
+    /// Nanoseconds per step in the first trace.
     pub first_ns: i64,
-    /// In the second.
+    /// Nanoseconds per step in the second trace.
     pub second_ns: i64,
 }
 
 impl Shift {
-    /// How much came.
+    /// Nanoseconds per step that were added; negative if it became faster.
     pub fn change_ns(&self) -> i64 {
         self.second_ns - self.first_ns
     }
 }
 
-/// A figure of both.
+/// A total of both traces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is.
+    /// What is measured, such as `bytes read`.
     pub name: String,
-    /// Of the first.
+    /// Its value in the first trace.
     pub first: f64,
-    /// Of the second.
+    /// Its value in the second trace.
     pub second: f64,
     /// `ns`, `bytes`, `percent`, `count` or `per-second`.
     pub unit: String,
@@ -78,11 +78,11 @@ pub struct FunctionChange {
     pub name: String,
     /// How many there were.
     pub counts: [u64; 2],
-    /// Mean durations.
+    /// Mean duration of a call in each trace.
     pub mean_ns: [f64; 2],
     /// 99 % took no longer.
     pub p99_ns: [u64; 2],
-    /// All durations.
+    /// Sum of all durations in each trace.
     pub total_ns: [u64; 2],
 }
 

@@ -11,7 +11,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// The union of intervals in any order. Empty ones, and those that end before they begin, are none.
+    /// The union of intervals in any order. Empty ones, and those that end before they begin, are skipped.
     pub fn from_intervals(intervals: impl IntoIterator<Item = (i64, i64)>) -> Self {
         let mut all: Vec<_> = intervals.into_iter().filter(|(start, end)| start < end).collect();
         all.sort_unstable();

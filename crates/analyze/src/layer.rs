@@ -240,7 +240,7 @@ impl EventType {
         matches!(self.category.as_str(), "thread" | "dftracer")
     }
 
-    /// Where its bytes stand.
+    /// Which field of an event holds its bytes.
     pub(crate) fn measure(&self) -> Measure {
         match (self.kind, self.class) {
             (EventKind::Counter, _) => Measure::Value,

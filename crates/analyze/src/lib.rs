@@ -4,6 +4,22 @@
 //! small state that takes rows, and that can be merged with that of another shard. What comes out is an
 //! [`Analysis`], which holds whole numbers only where a metric can be one, so that threads and shards agree
 //! to the last digit.
+//!
+//! ```
+//! use feedline_analyze::load::NoProgress;
+//! use feedline_analyze::{Settings, analyze};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let trace = folder.path().join("trace.json");
+//! # std::fs::write(&trace, r#"[{"name":"read","cat":"POSIX","ph":"X","ts":1,"dur":5,"pid":1,"tid":1}]"#)?;
+//! let analysis = analyze(&[trace], &Settings::default(), &NoProgress)?;
+//! assert_eq!(analysis.trace.events, 1);
+//! assert_eq!(analysis.verdict.text, "the trace has no training steps");
+//! for finding in &analysis.findings {
+//!     println!("{}: {}", finding.title, finding.actions.join("; "));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -69,7 +69,7 @@ impl Default for LoadOptions {
 }
 
 impl LoadOptions {
-    /// Where files go that nobody sees.
+    /// The folder for temporary files: the cache if it is writable, else the system's.
     fn scratch(&self) -> PathBuf {
         let made = self.cache.clone().filter(|folder| {
             std::fs::create_dir_all(folder).is_ok()
@@ -89,13 +89,13 @@ fn probe(folder: &std::path::Path) -> Option<PathBuf> {
     std::fs::write(&file, []).ok().map(|()| file)
 }
 
-/// Who wants to know how far it is.
+/// Receives the progress of loading a trace.
 pub trait LoadProgress: Sync {
-    /// Bytes, or rows, of all that there are to be read; 0 if that is not known.
+    /// `done` of `all` bytes or rows have been read; `all` is 0 if it is not known.
     fn update(&self, stage: &'static str, done: u64, all: u64);
 }
 
-/// Nobody.
+/// Ignores progress.
 #[derive(Clone, Copy, Debug)]
 pub struct NoProgress;
 
@@ -262,7 +262,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Where columns of files are kept; nowhere if nobody wants them to be.
+    /// Where columns of files are kept; `None` without a cache.
     fn entry(origins: &[FileSlice], options: &LoadOptions) -> Option<CacheEntry> {
         let folder = options.cache.as_deref()?;
         (!origins.is_empty())
@@ -294,7 +294,7 @@ impl Trace {
             numbering.extent = extent;
         }
         problems.rows(&numbering, surveyed.zero_times, 0);
-        // What summaries say of their windows is no part of what was looked at.
+        // What summaries say of their windows is not part of what was looked at.
         let checks_times = is_odd || numbering.summaries[0] > 0;
         let events = numbering.events;
         let rows = Rows::Groups(groups, known);
@@ -458,24 +458,24 @@ impl Trace {
         self.set_aside_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// All rows of lanes that are selected, in [their order](Row::order), some at a time; and what tallies,
-    /// one a decoding thread, made of them before they were in order.
+    /// All rows of selected lanes, in [their order](Row::order), some at a time; and what tallies,
+    /// one per decoding thread, made of them before they were in order.
     ///
     /// Rows that begin and end at the same time come by lane, and on one lane by layer, so that the sequence
     /// is the same whatever the number of threads and the memory.
     pub fn stream<T: RowTally>(
         &self,
         progress: &dyn LoadProgress,
-        is_wanted: &(dyn Fn(u32) -> bool + Sync),
+        is_selected: &(dyn Fn(u32) -> bool + Sync),
         tally: &(dyn Fn() -> T + Sync),
         take: &mut dyn FnMut(&[Row]),
     ) -> Result<T, AnalyzeError> {
         let tallies = match &self.rows {
             Rows::RowBuffer(buffer) => {
-                self.stream_buffer(buffer, progress, is_wanted, tally, take)?
+                self.stream_buffer(buffer, progress, is_selected, tally, take)?
             }
             Rows::Groups(groups, known) => {
-                self.stream_groups(groups, known, progress, is_wanted, tally, take)?
+                self.stream_groups(groups, known, progress, is_selected, tally, take)?
             }
         };
         let mut tallies = tallies.into_iter();
@@ -489,11 +489,11 @@ impl Trace {
         groups: &Groups,
         known: &Known,
         progress: &dyn LoadProgress,
-        is_wanted: &(dyn Fn(u32) -> bool + Sync),
+        is_selected: &(dyn Fn(u32) -> bool + Sync),
         tally: &(dyn Fn() -> T + Sync),
         take: &mut dyn FnMut(&[Row]),
     ) -> Result<Vec<T>, AnalyzeError> {
-        let turns = folder::turns(groups, known, is_wanted);
+        let turns = folder::turns(groups, known, is_selected);
         // What is under way takes memory too: about half of it is for that.
         let threads = self.options.threads.get();
         let budget = self.options.budget();
@@ -520,7 +520,7 @@ impl Trace {
                 let _ = turns.iter().all(|(_, index)| give(*index));
             },
             &|tally: &mut T, index| {
-                let mut rows = folder::rows(groups, index, known, &self.layers, is_wanted)?;
+                let mut rows = folder::rows(groups, index, known, &self.layers, is_selected)?;
                 if self.checks_times {
                     rows.retain(possible::is_possible);
                 }
@@ -545,11 +545,11 @@ impl Trace {
         &self,
         buffer: &RowBuffer,
         progress: &dyn LoadProgress,
-        is_wanted: &(dyn Fn(u32) -> bool + Sync),
+        is_selected: &(dyn Fn(u32) -> bool + Sync),
         tally: &(dyn Fn() -> T + Sync),
         take: &mut dyn FnMut(&[Row]),
     ) -> Result<Vec<T>, AnalyzeError> {
-        let filter = Filter::new(self.lanes.len(), is_wanted);
+        let filter = Filter::new(self.lanes.len(), is_selected);
         let threads = self.options.threads.get();
         let next = AtomicUsize::new(0);
         let mut single = (threads == 1).then(tally);
@@ -595,17 +595,17 @@ impl Trace {
     }
 }
 
-/// Leaves out rows of lanes that nobody wants.
+/// Leaves out rows of lanes that are not selected.
 struct Filter {
-    is_wanted: Vec<bool>,
+    is_selected: Vec<bool>,
     keeps_all: bool,
 }
 
 impl Filter {
-    fn new(lanes: usize, is_wanted: &dyn Fn(u32) -> bool) -> Self {
-        let is_wanted: Vec<bool> = (0..lanes as u32).map(is_wanted).collect();
-        let keeps_all = is_wanted.iter().all(|is_wanted| *is_wanted);
-        Self { is_wanted, keeps_all }
+    fn new(lanes: usize, is_selected: &dyn Fn(u32) -> bool) -> Self {
+        let is_selected: Vec<bool> = (0..lanes as u32).map(is_selected).collect();
+        let keeps_all = is_selected.iter().all(|is_selected| *is_selected);
+        Self { is_selected, keeps_all }
     }
 
     fn keep<'r>(&self, rows: &'r [Row], kept: &'r mut Vec<Row>) -> &'r [Row] {
@@ -613,7 +613,7 @@ impl Filter {
             return rows;
         }
         kept.clear();
-        kept.extend(rows.iter().filter(|row| self.is_wanted[row.lane as usize]));
+        kept.extend(rows.iter().filter(|row| self.is_selected[row.lane as usize]));
         kept
     }
 }

@@ -153,10 +153,10 @@ pub enum MergeError {
         /// Parts of the other.
         second: u32,
     },
-    /// Not all parts are there.
+    /// A part was not given.
     #[error("shard {}/{} is missing", .0.index, .0.of)]
     Missing(Shard),
-    /// There are none.
+    /// No parts were given.
     #[error("no shards")]
     None,
 }
@@ -173,9 +173,9 @@ impl PartialAnalysis {
         let grid = TimeGrid::new(trace, &roster);
         let mut sweep = Sweep::new(trace, &roster, &grid);
         let mut steps = Steps::new(&roster, &trace.lanes, &trace.event_types);
-        let is_wanted = |lane: u32| shard.has(roster.unit_of[lane as usize]);
+        let is_selected = |lane: u32| shard.has(roster.unit_of[lane as usize]);
         trace.set_aside(steps_bytes(trace) / u64::from(shard.of.max(1)));
-        let counts = trace.stream(progress, &is_wanted, &|| Counts::new(&grid), &mut |rows| {
+        let counts = trace.stream(progress, &is_selected, &|| Counts::new(&grid), &mut |rows| {
             sweep.take(rows);
             rows.iter().for_each(|row| steps.row(row));
         })?;
@@ -268,8 +268,8 @@ impl PartialAnalysis {
     }
 }
 
-/// Memory that steps will take, so that rows leave it to them: one a fetch, or where nobody says what a fetch
-/// is, one a computation.
+/// Memory that steps will take, so that rows leave it to them: one per fetch or, in traces without
+/// fetches, one per computation.
 fn steps_bytes(trace: &Trace) -> u64 {
     let events = |layer: StackLayer| -> u64 {
         trace.lanes.iter().map(|lane| lane.events[layer as usize]).sum()

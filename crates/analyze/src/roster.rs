@@ -1,6 +1,6 @@
 //! Who is who: ranks, and the threads that work for them.
 //!
-//! A rank is a consumer of batches: a thread that fetches, or that computes if nobody fetches. A thread works
+//! A rank is a consumer of batches: a thread that fetches, or that computes if no thread fetches. A thread works
 //! for the rank that its name says (`rank 3 reader 2`), else for the consumer in its own process, else for
 //! that of the nearest process above it. Streams of a device, which profilers show as processes, work for the
 //! rank that they say, or for the only one there is.
@@ -200,7 +200,7 @@ fn number(mut found: Vec<(Option<u32>, u32)>, lanes: &[Lane], processes: &[Proce
     let mut last = None;
     for (said, lane) in found {
         let of = &lanes[lane as usize];
-        // Those that say the same stand together.
+        // Those that say the same are adjacent.
         let is_taken = said.is_some() && said == last;
         last = said;
         let rank = said.filter(|_| !is_taken).unwrap_or_else(|| {

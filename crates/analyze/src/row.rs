@@ -28,7 +28,7 @@ pub struct Row {
     pub epoch: u32,
     /// The program's step, or [`NONE`].
     pub step: u32,
-    /// How many calls it stands for: 1, but for summaries.
+    /// How many calls it covers: 1, except for summaries.
     pub count: u32,
     /// The error of the call, 0 if there was none.
     pub errno: u16,

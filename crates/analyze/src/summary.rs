@@ -74,8 +74,8 @@ impl PartialAnalysis {
         })
     }
 
-    /// How input and output, samples, the loader and checkpoints overlap with computation. Nothing if
-    /// nobody computes.
+    /// How input and output, samples, the loader and checkpoints overlap with computation. Empty if
+    /// no rank computes.
     pub(crate) fn overlaps(&self) -> Vec<Overlap> {
         let compute_ns = mean(self.units.values().map(|unit| unit.compute_ns));
         if compute_ns == 0 {

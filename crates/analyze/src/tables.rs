@@ -3,7 +3,7 @@
 use crate::analysis::{Analysis, FileUse, Phase};
 use crate::layer::StallCause;
 
-/// Values of a column, one a row.
+/// Values of a column, one per row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// Whole numbers, with gaps where a value is not known.
@@ -24,7 +24,7 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -241,7 +241,7 @@ impl Moment {
     }
 }
 
-/// How many calls a row stands for, and how long they took.
+/// How many calls a row covers, and how long they took.
 #[inline]
 fn calls_of(row: &Row) -> (u64, u64) {
     match row.kind {

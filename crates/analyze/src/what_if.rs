@@ -15,15 +15,15 @@ use crate::saturating::Total;
 use crate::steps::{RankSteps, StepRecord};
 use replay::{Change, Deal, Outcome, PhaseRun, RankRun, ReplayStep, Scale, replay};
 
-/// The model may be off by one part in so many.
+/// The model may be off by at most one part in this many.
 const TOLERANCE: u64 = 10;
-/// How many times as many workers are thought of at most.
+/// The most workers that are tried, as a multiple of the observed ones.
 const MOST_WORKERS: u32 = 4;
 /// How many times as many batches under way are as good as any number.
 const DEEP: u32 = 8;
 /// Stalls below this share count as fed.
 const FED: f64 = 0.05;
-/// Steps of all ranks that are played; those behind them are left out.
+/// The most steps of all ranks that are replayed; later ones are left out.
 const STEPS_MAX: usize = 50_000;
 /// How often a case is played with batches drawn again: between these, as it has fewer steps.
 const REPLAYS: [usize; 2] = [20, 100];
@@ -84,7 +84,7 @@ struct Shape {
     workers: u32,
     outstanding: u32,
     steps: usize,
-    /// Steps of which nobody is known to have brought the batch.
+    /// Steps for which the worker of the batch is unknown.
     unknown: usize,
     observed_step_ns: u64,
 }
@@ -118,7 +118,7 @@ enum Storage {
     Free,
     /// Calls take longer the more there are.
     Shared,
-    /// As many workers were always at work, most of the time in storage: nobody knows.
+    /// Unknown: as many workers were always busy, most of the time in storage.
     Untold,
 }
 
@@ -275,7 +275,7 @@ fn runs(units: &[RankSteps]) -> Vec<PhaseRun> {
     runs
 }
 
-/// Whether workers take turns, or whoever is free takes the next batch.
+/// Whether workers take turns, or any idle worker takes the next batch.
 fn deal(steps: &[StepRecord], workers: usize) -> Deal {
     let pairs = steps.iter().zip(steps.iter().skip(workers));
     let (same, all) = pairs.fold((0, 0), |(same, all), (before, after)| {

@@ -2,7 +2,7 @@
 //!
 //! Everything in Feedline that reads a clock, sleeps, waits for another thread or starts one does it
 //! through this crate. With [`Clock::real`] that costs a monotonic clock read or a condition
-//! variable. With [`Clock::simulated`] time stands still while any thread works and jumps to the
+//! variable. With [`Clock::simulated`] time stops while any thread works and jumps to the
 //! next deadline when all of them wait, so an engine of many threads gives the same nanoseconds
 //! every time and its numbers can be compared with a calculation done by hand.
 //!

@@ -1,4 +1,4 @@
-//! A value behind a lock that threads can wait on.
+//! A locked value whose changes threads can wait for.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -38,8 +38,8 @@ impl<T> Monitor<T> {
         result
     }
 
-    /// Blocks until `ready` finds what it looks for. `ready` may change the value; whoever must hear
-    /// of that change is told by a later [`Monitor::update`], not by this call.
+    /// Blocks until `ready` finds what it looks for. `ready` may change the value; other waiters
+    /// learn of that change from a later [`Monitor::update`], not by this call.
     pub fn wait_for<R>(&self, mut ready: impl FnMut(&mut T) -> Option<R>) -> R {
         let mut value = self.lock();
         loop {

@@ -1,7 +1,7 @@
 //! The simulated clock: a count of working threads and a heap of deadlines.
 //!
 //! A thread is *working* unless it sleeps or waits on a monitor. When the last one stops working,
-//! time jumps to the earliest deadline and every sleeper of that instant works again. If nobody
+//! time jumps to the earliest deadline and every sleeper of that instant works again. If no thread
 //! sleeps then, no thread can ever go on, and the simulation panics in every waiting thread instead
 //! of hanging.
 

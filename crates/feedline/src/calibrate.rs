@@ -255,7 +255,7 @@ impl Bench<'_> {
         Ok(BatchPoint { workers, bytes, worker_cpu_ns, consumer_cpu_ns })
     }
 
-    /// Asks about torch, which works or is no use at all.
+    /// Asks about torch; any failure of it is an error.
     fn torch(&mut self, asked: &serde_json::Value) -> anyhow::Result<python::Answer> {
         self.python.ask(asked)?.map_err(|why| {
             failure::hinted(

@@ -104,7 +104,7 @@ fn check(args: &RunArgs, planned: &PlannedRun) -> anyhow::Result<()> {
     }
     if !planned.workload.data_root().capabilities().page_cache {
         refuse_cache(args)?;
-        // Sends nothing, and refuses what is no place.
+        // Sends nothing, and refuses invalid locations.
         planned.data()?;
     }
     Ok(())

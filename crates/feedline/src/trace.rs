@@ -25,7 +25,7 @@ pub(crate) fn main(args: TraceArgs) -> anyhow::Result<u8> {
         library: args.library,
     };
     let mut program = feedline_tracer::launch(&args.command, &options)?;
-    // The program comes first. It is no error if the priority cannot be lowered.
+    // The program comes first. Not lowering the priority is not an error.
     let _ = rustix::process::nice(10);
     let code = code_of(program.wait()?);
     let folder = program.folder().to_owned();

@@ -63,7 +63,7 @@ struct Output {
     as_json: bool,
     /// A bad file has been written.
     begun: bool,
-    /// Why nothing more is written. A reader that has gone away is none.
+    /// Why output ended early; a closed pipe is not an error.
     failure: Option<io::Error>,
 }
 

@@ -48,14 +48,14 @@ pub fn factor(unit: &str, units: &[Unit]) -> Option<u64> {
 }
 
 /// A number without sign or exponent times a factor, to the nearest whole. A number too large for an
-/// answer gives the largest; `None` is no number at all.
+/// answer gives the largest; `None` if the text is not a number.
 pub fn scaled(number: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if whole.len() + fraction.len() == 0 || !digits(whole) || !digits(fraction) {
         return None;
     }
-    // What is behind eighteen decimals changes nothing for any of the units.
+    // Digits after the eighteenth decimal change nothing for any of the units.
     let fraction = &fraction[..fraction.len().min(18)];
     let parsed = |text: &str| match text {
         "" => 0,

@@ -2,7 +2,7 @@
 //!
 //! kB, MB and so on are powers of 1000. NaN and infinities are written `n/a` like absent values.
 
-/// Stands for a number that does not exist.
+/// Printed in place of a number that does not exist.
 pub const ABSENT: &str = "n/a";
 
 const BYTE_UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];

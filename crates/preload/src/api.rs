@@ -1,4 +1,4 @@
-//! What annotated programs call: the functions behind `include/feedline.h`, and behind the Rust API of
+//! What annotated programs call: the functions of `include/feedline.h`, and those of the Rust API of
 //! programs that do not record for themselves.
 //!
 //! They are looked for by name and may be missing, so none of them may ever change its meaning; what
@@ -16,7 +16,7 @@ extern "C" fn feedline_api_is_on() -> c_int {
     c_int::from(recorder().is_on())
 }
 
-/// The number of a site, whose category and name have a NUL between them; 0 if nobody records. It stays
+/// The number of a site, whose category and name have a NUL between them; 0 if recording is off. It stays
 /// the same in forked children.
 ///
 /// # Safety

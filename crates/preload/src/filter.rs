@@ -54,7 +54,7 @@ pub(crate) fn set_calls(bits: u64) {
 }
 
 /// The bits of a list such as `read,write,-stdio`: only what is named, or all but what is named with
-/// a minus. Words that are none are for the launcher to complain about.
+/// a minus. The launcher reports unknown words.
 pub(crate) fn calls_of(list: &[u8]) -> u64 {
     let all = OPS.iter().fold(0, |bits, op| bits | bit(op.info()));
     let words =
@@ -81,7 +81,7 @@ pub(crate) fn set_files(wanted: Patterns, unwanted: Patterns) {
     if wanted.is_empty() && unwanted.is_empty() {
         return;
     }
-    // SAFETY: nobody reads them before `is_set`, and the library is loaded once.
+    // SAFETY: they are not read before `is_set`, and the library is loaded once.
     unsafe {
         *FILTER.wanted.get() = wanted;
         *FILTER.unwanted.get() = unwanted;

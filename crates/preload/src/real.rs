@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// The next function of a name behind ours, looked up once.
+/// The next function of the same name after ours, looked up once.
 pub(crate) struct Real {
     name: &'static CStr,
     place: AtomicPtr<c_void>,
@@ -32,17 +32,17 @@ impl Real {
     }
 
     /// Looks it up. All are looked up when the library is loaded, since a signal handler or a forked
-    /// child is no place for it; calls from other libraries' own start may come before that.
+    /// child must not do it; calls from other libraries' own start may come before that.
     #[cold]
     pub(crate) fn resolve(&self) -> *mut c_void {
-        // SAFETY: the name ends with NUL; `dlsym` is no hook of ours.
+        // SAFETY: the name ends with NUL; `dlsym` is not one of our hooks.
         let place = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         self.place.store(place, Ordering::Relaxed);
         place
     }
 
     /// Where it is, for functions of a library that may come later and may be out of sight: loaded by
-    /// another one for itself alone. Null if nobody has it.
+    /// another one for itself alone. Null if no library has it.
     #[inline]
     pub(crate) fn get_anywhere(&self) -> *mut c_void {
         let place = self.place.load(Ordering::Relaxed);

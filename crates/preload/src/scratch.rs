@@ -13,7 +13,7 @@ struct Room {
     bytes: UnsafeCell<[u8; PATH_BYTES]>,
 }
 
-// SAFETY: the bytes belong to whoever set `is_taken`.
+// SAFETY: the bytes belong to the thread that set `is_taken`.
 unsafe impl Sync for Room {}
 
 static ALL: [Room; ROOMS] =
@@ -23,7 +23,7 @@ static ALL: [Room; ROOMS] =
 /// Lends a room for a path to `work`; `None` if all are lent out, and then the path has no name.
 pub(crate) fn with<T>(work: impl FnOnce(&mut [u8; PATH_BYTES]) -> T) -> Option<T> {
     let room = ALL.iter().find(|room| !room.is_taken.swap(true, Ordering::Acquire))?;
-    // SAFETY: taken just now, so nobody else has it.
+    // SAFETY: taken just now, so no other thread has it.
     let result = work(unsafe { &mut *room.bytes.get() });
     room.is_taken.store(false, Ordering::Release);
     Some(result)

@@ -65,7 +65,7 @@ impl Iterator for Row {
         if self.next.is_null() {
             return None;
         }
-        // SAFETY: the row ends with null, behind which nothing is read.
+        // SAFETY: the array ends with null, after which nothing is read.
         let text = unsafe { *self.next };
         if text.is_null() {
             return None;

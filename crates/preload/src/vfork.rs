@@ -1,7 +1,7 @@
 //! Children that run in their parent's memory until they become another program.
 //!
 //! What such a child does to its descriptors must not be done to the parent's table, so it is not
-//! looked at, except for becoming another program. The parent stands still meanwhile, so its thread can
+//! looked at, except for becoming another program. The parent is suspended meanwhile, so its thread can
 //! only be told from the child by asking the kernel, which is done after a `vfork` only.
 
 use core::sync::atomic::{AtomicU32, Ordering};

@@ -23,18 +23,18 @@ pub const THREAD_CATEGORY: &str = "thread";
 /// What a span is about, as far as the program says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
-    /// The program's epoch.
+    /// Epoch, as the program counts it.
     pub epoch: Option<i64>,
     /// Its step within that.
     pub step: Option<i64>,
-    /// A sample's number.
+    /// Number of the sample within the data set.
     pub sample: Option<u64>,
-    /// Bytes.
+    /// Size in bytes of what the event is about.
     pub size: Option<u64>,
 }
 
 impl Tags {
-    /// Nothing is said.
+    /// No tags.
     pub const NONE: Self = Self { epoch: None, step: None, sample: None, size: None };
 }
 
@@ -67,7 +67,7 @@ pub enum AppEvent {
     Counter {
         /// The text of its category and name.
         site: u32,
-        /// The value.
+        /// Value of the counter at this moment.
         value: f64,
     },
     /// A call.

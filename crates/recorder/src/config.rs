@@ -8,7 +8,7 @@ pub struct Text<const N: usize> {
 }
 
 impl<const N: usize> Text<N> {
-    /// No text.
+    /// The empty text.
     pub const EMPTY: Self = Self { bytes: [0; N], length: 0 };
 
     /// A text; `None` if it is too long to be followed by a NUL.
@@ -30,7 +30,7 @@ impl<const N: usize> Text<N> {
         }
     }
 
-    /// Takes everything away.
+    /// Makes the text empty.
     pub fn clear(&mut self) {
         self.bytes.get_mut(..self.length).unwrap_or_default().fill(0);
         self.length = 0;
@@ -53,7 +53,7 @@ impl<const N: usize> Text<N> {
         self.push(&digits[at..])
     }
 
-    /// The text.
+    /// The text without its NUL.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }

@@ -1,8 +1,22 @@
 //! Events of a running program, kept where killing the program does not lose them.
 //!
 //! A thread writes fixed-size records into a segment, a file mapped into memory; the pages belong to
-//! the system, not to the process. Writing one takes no lock, no allocation and no system call. Whoever
-//! drains the folder reads segments while the program runs, or after it was killed.
+//! the system, not to the process. Writing one takes no lock, no allocation and no system call. A drainer
+//! reads segments while the program runs, or after it was killed.
+//!
+//! ```
+//! use feedline_recorder::{Site, Tags};
+//!
+//! static DECODE: Site = Site::new("reader", "decode");
+//!
+//! fn decode(epoch: i64, step: i64, bytes: &[u8]) {
+//!     let mut span = DECODE.begin();
+//!     span.tag(Tags { epoch: Some(epoch), step: Some(step), ..Tags::NONE });
+//!     // The work; the span ends with the scope.
+//!     span.tags.size = Some(bytes.len() as u64);
+//! }
+//! decode(1, 1, b"bytes");
+//! ```
 //!
 //! The preload library and annotated programs write here; `feedline-trace` reads. Nothing here turns
 //! an event into text, and nothing here ever ends the program that it watches: in trouble, events are

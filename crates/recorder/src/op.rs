@@ -93,11 +93,11 @@ impl Class {
 /// A row of the table: an empty name says that the field is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpInfo {
-    /// The symbol.
+    /// Name of the symbol in the C library.
     pub name: &'static str,
-    /// Its layer.
+    /// The interface that it belongs to, such as POSIX or STDIO.
     pub category: Category,
-    /// What it does.
+    /// What the call does, such as reading or opening.
     pub class: Class,
     /// What [`CallRecord::size`](crate::CallRecord::size) holds.
     pub size: &'static str,

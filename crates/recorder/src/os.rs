@@ -161,11 +161,11 @@ fn largest_file() -> u64 {
 /// Why there is no file to map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoFile {
-    /// Not to be made.
+    /// The file could not be created.
     Open,
-    /// No room.
+    /// The file system has no space for it.
     Room,
-    /// Not to be mapped.
+    /// The file could not be mapped.
     Map,
 }
 
@@ -249,7 +249,7 @@ pub(crate) unsafe fn unmap(place: NonNull<u8>, bytes: usize) {
     unsafe { libc::syscall(libc::SYS_munmap, place.as_ptr(), bytes) };
 }
 
-/// Memory of zeros.
+/// Maps anonymous memory, which is all zeros.
 pub(crate) fn map_memory(bytes: usize) -> Option<NonNull<u8>> {
     // SAFETY: a new mapping at a place of the kernel's choice.
     let place = unsafe {

@@ -75,7 +75,7 @@ pub enum DropReason {
 /// What a process said about itself, for readers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessFacts {
-    /// The kernel's number.
+    /// Process id, as the kernel reported it.
     pub pid: u32,
     /// The number of its parent when it started.
     pub parent: u32,
@@ -94,18 +94,18 @@ pub struct ProcessFacts {
     pub counter: bool,
     /// Its rank, if it has one.
     pub rank: Option<u32>,
-    /// The machine's name.
+    /// Name of the machine.
     pub host: String,
     /// The kernel's name of this boot of the machine: clocks of two boots have nothing to do with each
     /// other.
     pub boot: String,
     /// The kernel's name of the namespace that `pid` belongs to.
     pub namespace: String,
-    /// The program's file.
+    /// Path of the executable.
     pub program: String,
     /// The current folder at the start.
     pub folder: String,
-    /// The command line.
+    /// The command line, argument by argument.
     pub arguments: Vec<String>,
     /// How its account ends.
     pub ending: Ending,

@@ -44,7 +44,7 @@ pub struct Summary {
     pub longest: u64,
     /// Ticks of all calls together.
     pub total: u64,
-    /// How many calls.
+    /// Number of calls in the interval.
     pub calls: u64,
     /// How many of them had an error.
     pub errors: u64,
@@ -52,7 +52,7 @@ pub struct Summary {
     pub least: u64,
     /// The largest number of bytes done.
     pub most: u64,
-    /// Not used.
+    /// Reserved for later fields.
     pub reserved: u64,
 }
 

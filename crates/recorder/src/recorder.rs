@@ -1,7 +1,7 @@
 //! The recorder of this process: from a call to its slot.
 //!
 //! The way of a call is [`Recorder::commit`]: this thread's segment, one slot, done. Everything else
-//! happens once a segment: taking one that was drained, or making one. A child process notices that it
+//! happens once per segment: taking one that was drained, or making one. A child process notices that it
 //! is one by a page that the kernel wipes in children, at its first call, however it was forked.
 
 use core::cell::UnsafeCell;

@@ -88,7 +88,7 @@ pub struct ProcessFile {
 }
 
 impl ProcessFile {
-    /// Opens one.
+    /// Maps the file of a process or a segment and checks its header.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let mapping = Mapping::open(path, PROCESS_BYTES)?;
         let file = Self { mapping, path: path.to_owned() };
@@ -100,7 +100,7 @@ impl ProcessFile {
         }
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -155,7 +155,7 @@ impl ProcessFile {
     }
 }
 
-/// A segment.
+/// A segment, mapped for reading.
 #[derive(Debug)]
 pub struct SegmentFile {
     mapping: Mapping,
@@ -165,25 +165,25 @@ pub struct SegmentFile {
 /// An entry of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentEntry<'a> {
-    /// A call.
+    /// A single call.
     Call(Op, CallRecord),
-    /// Many calls.
+    /// Many calls of one kind, summarized.
     Summary(Op, CallRecord, Summary),
     /// A text, which later entries (of any segment of the process) name by its number.
     Text {
-        /// Its number.
+        /// The number by which entries name it.
         number: u32,
         /// The text that it continues, 0 for none.
         base: u32,
-        /// What it names.
+        /// Whether it is a path, the name of a span or another object.
         kind: TextKind,
-        /// Its bytes.
+        /// The text; not necessarily UTF-8.
         text: &'a [u8],
     },
 }
 
 impl SegmentFile {
-    /// Opens one.
+    /// Maps the file of a process or a segment and checks its header.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let mapping = Mapping::open(path, HEAD_BYTES)?;
         let file = Self { mapping, path: path.to_owned() };
@@ -204,7 +204,7 @@ impl SegmentFile {
         unsafe { self.mapping.place.cast::<Segment>().as_ref() }
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

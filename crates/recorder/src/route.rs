@@ -55,11 +55,11 @@ pub struct ApiEvent {
     pub end: u64,
     /// Negative if there is none, as the three below.
     pub epoch: i64,
-    /// The step.
+    /// Step, as the program counts it.
     pub step: i64,
-    /// The sample.
+    /// Number of the sample.
     pub sample: i64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: i64,
     /// What a counter counts.
     pub value: f64,
@@ -72,7 +72,7 @@ impl ApiEvent {
     pub const COUNTER: u32 = 2;
 }
 
-/// Where events go.
+/// The recorder that takes the events of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Nowhere,

@@ -25,7 +25,7 @@ pub(crate) const FIRST_BYTES: usize = 32 * 1024;
 /// Every other segment. It fits into a core's own cache together with what the program does.
 pub(crate) const OTHER_BYTES: usize = 256 * 1024;
 
-/// Being written.
+/// State of a segment that a thread writes to.
 pub(crate) const ACTIVE: u32 = 1;
 /// No thread will take another slot.
 pub(crate) const FULL: u32 = 2;

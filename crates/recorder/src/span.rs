@@ -1,18 +1,4 @@
-//! The seam for programs: places in the code that report what happens there.
-//!
-//! ```
-//! use feedline_recorder::{Site, Tags};
-//!
-//! static DECODE: Site = Site::new("reader", "decode");
-//!
-//! fn decode(epoch: i64, step: i64, bytes: &[u8]) {
-//!     let mut span = DECODE.begin();
-//!     span.tag(Tags { epoch: Some(epoch), step: Some(step), ..Tags::NONE });
-//!     // The work; the span ends with the scope.
-//!     span.tags.size = Some(bytes.len() as u64);
-//! }
-//! decode(1, 1, b"bytes");
-//! ```
+//! Annotations: places in a program that report what happens there.
 //!
 //! A program that is not recorded pays one load at each place. Started by `feedline trace`, its events
 //! are in the same trace as its calls.
@@ -31,7 +17,7 @@ const LONGEST_SITE: usize = 256;
 
 /// A place in a program: what is reported there has this category and this name. Best a `static`.
 ///
-/// Its text is recorded once a process, at the first event; forked children go on with the number.
+/// Its text is recorded once per process, at the first event; forked children go on with the number.
 #[derive(Debug)]
 pub struct Site {
     category: &'static str,
@@ -151,7 +137,7 @@ impl Span<'_> {
         self.route != Route::Nowhere
     }
 
-    /// Ends it here.
+    /// Ends the span before its scope does.
     #[inline]
     pub fn end(self) {}
 

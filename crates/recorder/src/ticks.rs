@@ -15,14 +15,14 @@ static COUNTER: AtomicBool = AtomicBool::new(false);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ClockPair {
-    /// Ticks.
+    /// Reading of the tick counter.
     pub ticks: u64,
     /// Nanoseconds of the monotonic clock.
     pub monotonic_ns: u64,
 }
 
 impl ClockPair {
-    /// Both clocks now.
+    /// Reads both clocks.
     pub fn now() -> Self {
         Self::read(now)
     }

@@ -8,7 +8,7 @@ use crate::shown::Shown;
 use crate::style::{Ink, Style};
 use crate::wrap;
 
-/// A verdict in words. The marked ones stand at its beginning.
+/// A verdict in words. Its colored words are at the beginning.
 struct Headline {
     text: String,
     marked: Vec<(&'static str, Ink)>,

@@ -99,7 +99,7 @@ fn in_script(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// Text that stands between tags.
+/// Escapes text between tags.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

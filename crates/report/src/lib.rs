@@ -5,6 +5,18 @@
 //! Pure: values come in, text goes out. Every text ends with a newline, and its lines end without
 //! blanks. Nothing here prints, reads a clock or asks the terminal: width and color come in as
 //! [`Style`]. A number that does not exist is written `n/a`.
+//!
+//! ```
+//! use feedline_dataset::Verified;
+//! use feedline_report::{Style, explain, verify};
+//!
+//! let verified = Verified { files: 168, bytes: 4_096_000, bad_files: 2, ..Verified::default() };
+//! assert_eq!(verify::summary(&verified), "2 of 168 files are bad\n");
+//!
+//! let narrow = explain::index(Style { width: 60, color: false });
+//! assert!(narrow.ends_with('\n') && narrow.lines().all(|line| line.trim_end() == line));
+//! ```
+
 #![forbid(unsafe_code)]
 
 mod style;

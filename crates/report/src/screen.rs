@@ -369,7 +369,7 @@ fn results(shown: &Shown<'_>) -> String {
     }
 }
 
-/// Every warning's lines; the label stands before the first one.
+/// Every warning's lines; the label is before the first one.
 fn warnings(shown: &Shown<'_>, columns: usize) -> Vec<Vec<String>> {
     let texts = shown.warnings.iter().chain(&shown.assessment.cautions);
     let label = |place| if place == 0 { "warnings" } else { "" };

@@ -8,7 +8,7 @@ pub fn bad_file(bad: &BadFile) -> String {
     format!("{}: {}\n", bad.name, bad.fault)
 }
 
-/// What stands beside the data set, and the last line: whether it is good.
+/// Files that are not in the manifest, and the last line: whether the data set is good.
 pub fn summary(verified: &Verified) -> String {
     let strangers = &verified.strangers;
     let mut text = String::new();

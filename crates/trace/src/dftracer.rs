@@ -1,7 +1,7 @@
 //! DFTracer's trace files, all dialects of them.
 //!
 //! A line is a JSON object; in half of the dialects the lines are between brackets. Files are named
-//! `.pfw`, or `.pfw.gz` if compressed, one a process. Paths are hashes, and other lines say which.
+//! `.pfw`, or `.pfw.gz` if compressed, one per process. Paths are hashes, and other lines say which.
 
 mod chunk;
 mod hash;

@@ -55,7 +55,7 @@ const LOOKING_SHARE: u32 = 200;
 /// What a drainer has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DrainReport {
-    /// Processes that recorded.
+    /// Processes that recorded events.
     pub processes: u64,
     /// Processes that are known but recorded nothing.
     pub untraced: u64,
@@ -84,7 +84,7 @@ pub struct DrainReport {
 /// A process that lost events or was not traced at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ProcessProblem {
-    /// The program's file.
+    /// Path of the executable.
     pub program: String,
     /// Whether it recorded anything.
     #[serde(rename = "traced")]
@@ -490,7 +490,7 @@ impl Drainer {
         self.segments.insert(name, Tracked { file, is_pending: false });
     }
 
-    /// Looks at both clocks once a second.
+    /// Reads both clocks once per second.
     fn look_at_clocks(&mut self) {
         let pair = ClockPair::by_counter(true);
         if pair.monotonic_ns.saturating_sub(self.looked_ns) >= CLOCKS_NS {

@@ -39,7 +39,7 @@ pub enum TraceError {
     Unknown {
         /// The file.
         path: PathBuf,
-        /// Its first characters.
+        /// The first characters of the file.
         found: String,
     },
     /// The format can be written but not read.
@@ -47,7 +47,7 @@ pub enum TraceError {
     WriteOnly {
         /// The file.
         path: PathBuf,
-        /// The format.
+        /// Name of the format.
         title: &'static str,
     },
     /// The output already exists.
@@ -59,9 +59,9 @@ pub enum TraceError {
     /// The system says no.
     #[error("{path}")]
     Io {
-        /// Where.
+        /// The file or folder that the operation was on.
         path: PathBuf,
-        /// What it says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// There is no `trace.json`, or another program's.
@@ -75,7 +75,7 @@ pub enum TraceError {
     Version {
         /// The file that says so.
         path: PathBuf,
-        /// Its version.
+        /// Version of the trace.
         found: u32,
         /// The last one that is known here.
         known: u32,
@@ -93,7 +93,7 @@ pub enum TraceError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with its content.
         what: &'static str,
     },
     /// A file has no such column, or it has another type.
@@ -101,7 +101,7 @@ pub enum TraceError {
     Column {
         /// The file.
         path: PathBuf,
-        /// The column.
+        /// Name of the column.
         column: &'static str,
         /// What it should be.
         expected: &'static str,
@@ -117,7 +117,7 @@ pub enum TraceError {
     /// Another process writes this part of the trace now.
     #[error("{}: another process is writing it", .path.display())]
     Busy {
-        /// The writer's file.
+        /// File of the writer that holds the lock.
         path: PathBuf,
     },
 }

@@ -15,12 +15,12 @@ pub enum EventKind {
     Counter,
     /// Many calls of one kind in one: see [`Event::count`].
     Summary,
-    /// A moment.
+    /// A moment without a duration.
     Instant,
 }
 
 impl EventKind {
-    /// All of them.
+    /// All kinds, in the order of the variants.
     pub const ALL: [Self; 5] =
         [Self::Call, Self::Span, Self::Counter, Self::Summary, Self::Instant];
 
@@ -45,9 +45,9 @@ pub struct Event {
     pub thread: u32,
     /// When it began, in nanoseconds since 1970.
     pub start_ns: i64,
-    /// How long it took.
+    /// How long it took, in nanoseconds.
     pub duration_ns: u64,
-    /// What it is.
+    /// Call, span, counter, summary or instant.
     pub kind: EventKind,
     /// Row of the category's name: `POSIX`, `STDIO`, or the program's own.
     pub category: u32,
@@ -68,11 +68,11 @@ pub struct Event {
     /// The call's other argument: flags of an `open`, command of a `fcntl`. Its name is in
     /// [`OpInfo::arg`](feedline_recorder::OpInfo::arg).
     pub arg: Option<i64>,
-    /// The program's epoch.
+    /// Epoch, as the program counts it.
     pub epoch: Option<i64>,
-    /// The program's step.
+    /// Step, as the program counts it.
     pub step: Option<i64>,
-    /// The program's sample.
+    /// Number of the sample, as the program counts it.
     pub sample: Option<i64>,
     /// How many calls a summary covers; 1 for everything else.
     pub count: u64,
@@ -111,7 +111,7 @@ impl Event {
 /// Events that travel together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
-    /// The events.
+    /// Events in the order of their source.
     pub events: Vec<Event>,
     /// What their [`Event::extra`] names.
     pub texts: Vec<String>,

@@ -19,7 +19,7 @@ pub trait EventSource {
 
 /// A trace that is being written.
 pub trait EventSink {
-    /// Takes events.
+    /// Writes the events of a batch, whose rows refer to `tables`.
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError>;
 
     /// Takes what is known after the last event. No output file gets its final name before this.

@@ -48,11 +48,11 @@ pub type CreateSink = fn(&Path, &WriteOptions) -> Result<Box<dyn EventSink>, Tra
 /// What a trace consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Files {
-    /// One file.
+    /// A trace is one file.
     Single,
     /// A file per process, so a folder of them is a trace.
     PerProcess,
-    /// A folder.
+    /// A trace is a folder.
     Folder,
 }
 

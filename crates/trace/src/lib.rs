@@ -1,7 +1,26 @@
 //! Traces: what an event is, the folder in which a trace is kept, and the formats of other tools.
 //!
-//! A trace comes from a [`EventSource`] in batches and goes to a [`EventSink`]; every format is one or both. What
-//! events share (names, files, processes) is in [`Tables`], which grow while events come.
+//! A trace comes from an [`EventSource`] in batches and goes to an [`EventSink`]; every format is one or both.
+//! What events share (names, files, processes) is in [`Tables`], which grow while events come.
+//!
+//! ```
+//! use feedline_trace::{Batch, Tables, TraceError, recognize};
+//!
+//! /// How often a trace in any readable format opens files.
+//! fn opens(trace: &std::path::Path) -> Result<usize, TraceError> {
+//!     let mut source = recognize(trace)?.open()?;
+//!     let (mut tables, mut batch, mut count) = (Tables::default(), Batch::default(), 0);
+//!     while source.next_batch(&mut tables, &mut batch)? {
+//!         count += batch.events.iter().filter(|event| tables.name(event.name) == "open64").count();
+//!     }
+//!     Ok(count)
+//! }
+//! # let folder = tempfile::tempdir()?;
+//! # let trace = folder.path().join("trace.json");
+//! # std::fs::write(&trace, r#"[{"name":"open64","ph":"X","ts":1,"dur":5,"pid":1,"tid":1}]"#)?;
+//! assert_eq!(opens(&trace)?, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

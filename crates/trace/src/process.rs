@@ -17,9 +17,9 @@ pub enum End {
 /// A process: one program in one process. A process that becomes another program by `exec` has two rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// The machine.
+    /// Name of the machine.
     pub host: String,
-    /// The kernel's number.
+    /// Process id, as the kernel reported it.
     pub pid: u32,
     /// The number of its parent.
     pub parent_pid: Option<u32>,
@@ -27,9 +27,9 @@ pub struct Process {
     pub parent: Option<u32>,
     /// Its rank in the job.
     pub rank: Option<u32>,
-    /// The program's file.
+    /// Path of the executable.
     pub program: String,
-    /// The command line.
+    /// The command line, argument by argument.
     pub arguments: Vec<String>,
     /// The current folder at the start.
     pub folder: String,
@@ -37,9 +37,9 @@ pub struct Process {
     pub name: Option<String>,
     /// When it began, in nanoseconds since 1970.
     pub start_ns: i64,
-    /// When it ended.
+    /// When it ended, in nanoseconds since 1970; `None` while it runs or if unknown.
     pub end_ns: Option<i64>,
-    /// How it ended.
+    /// Whether it exited, was replaced or was killed.
     pub end: End,
     /// Events that were lost.
     pub dropped: u64,

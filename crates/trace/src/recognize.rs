@@ -12,7 +12,7 @@ use crate::formats::{FORMATS, Files, TraceFormat};
 /// A trace whose format is known.
 #[derive(Clone, Debug)]
 pub struct RecognizedTrace<'f> {
-    /// Its format.
+    /// The format that its files have.
     pub format: &'f TraceFormat,
     /// Its files in the order of their names, or its folder.
     pub files: Vec<FileSlice>,

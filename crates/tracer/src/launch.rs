@@ -21,8 +21,8 @@ use crate::{filters, library, segment_folder};
 /// Signals that end or steer programs are passed on to it from now on.
 ///
 /// # Errors
-/// An option is wrong, the folder cannot be used, or the program does not start. Then nothing is left
-/// behind, and an older trace is where it was.
+/// An option is wrong, the folder cannot be used, or the program does not start. Then no files
+/// are left over, and an older trace is untouched.
 pub fn launch(command: &[OsString], options: &TraceOptions) -> Result<Launched, TracerError> {
     let (name, arguments) = command.split_first().ok_or(TracerError::NoProgram)?;
     if let Some(list) = &options.calls {

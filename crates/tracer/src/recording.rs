@@ -66,7 +66,7 @@ pub fn record_this_process<T, E>(
     name_thread("main");
     let (working, end) = channel::<()>();
     let drain = move || {
-        // The work comes first. It is no error if the priority cannot be lowered.
+        // The work comes first. Not lowering the priority is not an error.
         let _ = rustix::process::nice(10);
         let is_over =
             |pause| (end.recv_timeout(pause) != Err(RecvTimeoutError::Timeout)).then_some(());

@@ -4,7 +4,7 @@
 
 use feedline_formats::Element;
 
-/// Other spellings that NumPy takes on a 64-bit Linux, with the type each stands for.
+/// Other spellings that NumPy takes on a 64-bit Linux, with the type that each means.
 const SPELLINGS: &[(&str, Element)] = &[
     ("?", Element::Bool),
     ("b1", Element::Bool),

@@ -141,7 +141,7 @@ fn finding(context: &RuleContext, time: &CauseTime) -> Option<Finding> {
     Some(finding)
 }
 
-/// Adds the calls, spans and files behind a cause.
+/// Adds the calls, spans and files that make up a cause.
 fn evidence(context: &RuleContext, cause: StallCause, finding: &mut Finding) {
     match cause {
         StallCause::Open => {

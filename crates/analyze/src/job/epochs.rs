@@ -12,7 +12,7 @@ use crate::layer::CAUSES;
 use crate::saturating::grow;
 use crate::steps::{BlockRecord, PhaseRecord, RankSteps, StepRecord};
 
-/// Steps at the beginning and at the end of a block that DLIO leaves out if nobody says otherwise.
+/// Steps at the beginning and at the end of a block that DLIO leaves out by default.
 pub(crate) const EXCLUDED_STEPS: [u32; 2] = [1, 0];
 
 /// All epochs in the order of their beginnings; moments since `origin_ns`.

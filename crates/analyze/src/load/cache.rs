@@ -190,7 +190,7 @@ impl CacheEntry {
     }
 }
 
-/// Whether a folder is one of ours that never got its name, and nobody works in it.
+/// Whether a folder is one of ours that never got its name and is not in use.
 fn is_abandoned(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let key = name.strip_prefix('.').and_then(|name| name.split('-').next()).unwrap_or_default();

@@ -18,7 +18,7 @@ pub(crate) struct Findings {
     pub(crate) unanchored: Vec<String>,
 }
 
-/// Reads files. Once, unless one says behind its events when its time begins.
+/// Reads files: once, unless one states its origin of time after its events.
 pub(crate) fn read(
     slices: &[FileSlice],
     tables: &mut Tables,
@@ -37,7 +37,7 @@ pub(crate) fn read(
     Ok(Findings { intake: source.read_stats().clone(), unanchored })
 }
 
-/// Files whose clock nobody knows: none, or all that have events. They are taken to share it, as programs of
+/// Files whose clock is unknown: none, or all that have events. They are taken to share it, as programs of
 /// one machine do.
 fn unanchored(slices: &[FileSlice], clocks: &[Clock]) -> Result<Vec<String>, AnalyzeError> {
     let with_events = || slices.iter().zip(clocks).filter(|(_, clock)| clock.first_ns.is_some());

@@ -140,12 +140,12 @@ fn read_error(slice: &FileSlice, source: std::io::Error) -> AnalyzeError {
 /// Takes files apart: by their members if they have many, else by lines.
 fn produce(slices: &[FileSlice], is_single: bool, give: &mut dyn FnMut(Task) -> bool) {
     for (file, slice) in slices.iter().enumerate() {
-        let is_wanted = give(Task::Begin(file))
+        let continues = give(Task::Begin(file))
             && match pieces(file, slice, is_single, give) {
-                Ok(is_wanted) => is_wanted,
+                Ok(continues) => continues,
                 Err(error) => give(Task::Broken(file, error)),
             };
-        if !is_wanted {
+        if !continues {
             return;
         }
     }
@@ -159,8 +159,8 @@ fn pieces(
 ) -> std::io::Result<bool> {
     let starts = if is_single { Vec::new() } else { member_starts(slice)? };
     if starts.len() > 1 {
-        let is_wanted = starts.into_iter().all(|start| give(Task::Member(file, start)));
-        return Ok(is_wanted && give(Task::End(0)));
+        let continues = starts.into_iter().all(|start| give(Task::Member(file, start)));
+        return Ok(continues && give(Task::End(0)));
     }
     let mut pieces = Pieces::open(slice)?;
     while let Some(bytes) = pieces.next()? {

@@ -348,15 +348,15 @@ impl Known {
 }
 
 /// When the first event of every row group begins, and the row groups in that order; without those whose
-/// surveys have nothing that is wanted.
+/// surveys have no selected rows.
 pub(crate) fn turns(
     groups: &Groups,
     known: &Known,
-    is_wanted: &(dyn Fn(u32) -> bool + Sync),
+    is_selected: &(dyn Fn(u32) -> bool + Sync),
 ) -> Vec<(i64, usize)> {
     let has_wanted = |survey: &RowGroupContents| {
         // What is not known is for the reading to complain about.
-        survey.lanes.iter().any(|lane| known.lanes.get(lane).is_none_or(|lane| is_wanted(*lane)))
+        survey.lanes.iter().any(|lane| known.lanes.get(lane).is_none_or(|lane| is_selected(*lane)))
     };
     let mut turns = by_beginning(groups);
     turns.retain(|(_, index)| groups.survey(*index).is_none_or(has_wanted));
@@ -378,18 +378,18 @@ pub(crate) fn largest_bytes(groups: &Groups) -> u64 {
     rows * 2 * size_of::<Row>() as u64
 }
 
-/// The rows of a row group that are wanted, in their order.
+/// The selected rows of a row group, in their order.
 pub(crate) fn rows(
     groups: &Groups,
     index: usize,
     known: &Known,
     layers: &Layers,
-    is_wanted: &(dyn Fn(u32) -> bool + Sync),
+    is_selected: &(dyn Fn(u32) -> bool + Sync),
 ) -> Result<Vec<Row>, TraceError> {
     let mut block = groups.read(index, &COLUMNS)?;
     let columns = Columns::new(&mut block);
     let windows = windows(groups, index, &columns.codes.kind)?;
-    let making = Making::new(columns, known, windows, is_wanted);
+    let making = Making::new(columns, known, windows, is_selected);
     // A survey speaks of all that is there.
     let making =
         making.ok_or_else(|| groups.wrong(index, "an event that is missing in its survey"))?;
@@ -456,11 +456,11 @@ struct Making<'a> {
     columns: Columns,
     known: &'a Known,
     windows: Option<Column>,
-    /// By row: the trace's number of its lane, or [`NONE`] if it is not wanted.
+    /// By row: the trace's number of its lane, or [`NONE`] if it is not selected.
     lanes: Vec<u32>,
     /// By row: the row group's number of its kind of event.
     codes: Vec<u32>,
-    /// By that number: the trace's, its kind, and where its bytes stand.
+    /// By that number: the trace's, its kind, and which field holds its bytes.
     event_types: Vec<(u32, EventKind, Measure)>,
 }
 
@@ -470,12 +470,12 @@ impl<'a> Making<'a> {
         mut columns: Columns,
         known: &'a Known,
         windows: Option<Column>,
-        is_wanted: &dyn Fn(u32) -> bool,
+        is_selected: &dyn Fn(u32) -> bool,
     ) -> Option<Self> {
         let mut lanes = std::mem::take(&mut columns.codes.lane_of);
         let codes = std::mem::take(&mut columns.codes.event_type_of);
         let number = |key: &(i64, u32)| {
-            known.lanes.get(key).map(|lane| if is_wanted(*lane) { *lane } else { NONE })
+            known.lanes.get(key).map(|lane| if is_selected(*lane) { *lane } else { NONE })
         };
         let numbers = columns.codes.lanes.iter().map(number).collect::<Option<Vec<u32>>>()?;
         lanes.iter_mut().for_each(|lane| *lane = numbers[*lane as usize]);
@@ -488,7 +488,7 @@ impl<'a> Making<'a> {
         Some(Self { columns, known, windows, lanes, codes, event_types })
     }
 
-    /// The rows that are wanted, by their starts.
+    /// The selected rows, by their starts.
     fn rows(&self) -> Vec<Row> {
         let starts = &self.columns.start;
         let order = by_start(self.lanes.len(), |row| {

@@ -18,7 +18,7 @@ use super::tar::{self, Unpacked};
 pub(crate) struct Inputs {
     /// Traces of one format.
     pub(crate) found: RecognizedTrace<'static>,
-    /// The files that decide what is read: an archive stands for what was unpacked of it, which has new
+    /// The files that decide what is read: an archive represents what was unpacked from it, which has new
     /// dates every time.
     pub(crate) origins: Vec<FileSlice>,
     /// What was unpacked for it.
@@ -36,7 +36,7 @@ impl Inputs {
         };
         found.files.sort();
         found.files.dedup();
-        // A folder may be written to while nobody looks.
+        // A folder may be written to unnoticed.
         let is_folder = found.format.files == Files::Folder;
         let mut origins = if is_folder { Vec::new() } else { found.files.clone() };
         let is_unpacked = |origin: &FileSlice| {
@@ -171,17 +171,17 @@ impl Search<'_> {
             };
             return self.add(path, RecognizedTrace { format, files: parts.map(slice).collect() });
         }
-        let is_wanted = |name: &Path| -> bool {
+        let is_selected = |name: &Path| -> bool {
             if own.is_empty() {
                 format_of(Files::PerProcess, name).or(format_of(Files::Single, name)).is_some()
             } else {
                 own.iter().any(|folder| name.starts_with(folder))
             }
         };
-        if !names.iter().any(|name| is_wanted(name)) {
+        if !names.iter().any(|name| is_selected(name)) {
             return Err(no_trace(path));
         }
-        let unpacked = tar::unpack(path, self.scratch, &is_wanted).map_err(damaged)?;
+        let unpacked = tar::unpack(path, self.scratch, &is_selected).map_err(damaged)?;
         let root = unpacked.folder.clone();
         self.unpacked.push(unpacked);
         self.unpacked_files(path, &root, &own, &names)

@@ -52,7 +52,7 @@ impl Feed<'_> {
 
     fn held_bytes(&self) -> u64 {
         match self {
-            // Counted by whoever lends them.
+            // Counted by their owner.
             Self::Slice(_) => 0,
             Self::Owned(rows, _) => bytes_of(rows.capacity()),
             Self::Run(reader) => reader.held_bytes(),
@@ -64,7 +64,7 @@ pub(crate) fn bytes_of(rows: usize) -> u64 {
     (rows * size_of::<Row>()) as u64
 }
 
-/// Where the next row of a feed stands among those of others.
+/// The sort key of the next row of a feed, and the feed's number.
 type Head = Reverse<(Key, usize)>;
 
 /// What merges.
@@ -229,7 +229,7 @@ impl<'a> Merger<'a> {
     }
 }
 
-/// Rows that are read at once of each of so many runs, so that all together take a quarter of the memory.
+/// Rows that are read at once from each run, so that all together take a quarter of the memory.
 pub(crate) fn block_rows(bytes: u64, runs: usize) -> usize {
     let each = bytes / 4 / runs.max(1) as u64 / size_of::<Row>() as u64;
     usize::try_from(each).unwrap_or(usize::MAX).clamp(1, SLICE_ROWS)

@@ -17,13 +17,13 @@ pub(crate) struct Numbering {
     pub(crate) event_types: Vec<EventType>,
     /// The layer of every kind of event.
     pub(crate) layers: Vec<StackLayer>,
-    /// Where the bytes of a kind of event stand.
+    /// Which field holds the bytes, by kind of event.
     measures: Vec<Measure>,
     /// First and last moment of every lane.
     pub(crate) spans: Vec<TimeSpan>,
-    /// Events that are no metadata.
+    /// Events without metadata records.
     pub(crate) events: u64,
-    /// Rows that are summaries, and the calls that they stand for.
+    /// Rows that are summaries, and the calls that they cover.
     pub(crate) summaries: [u64; 2],
     /// From the first to the last event, metadata and counters not among them.
     pub(crate) extent: TimeSpan,
@@ -75,7 +75,7 @@ impl Numbering {
         lane
     }
 
-    /// The number of a kind of event; `key` stands for category and name.
+    /// The number of a kind of event; `key` identifies category and name.
     #[inline]
     pub(crate) fn event_type<'t>(
         &mut self,

@@ -102,7 +102,7 @@ pub(crate) fn by_start(rows: usize, start: impl Fn(usize) -> Option<i64>) -> Vec
         order.sort_by_key(|row| since(*row));
         return order;
     }
-    // The number of the row stands below its start, so that one word travels.
+    // The number of the row is in the bits below its start, so that one word is moved.
     let keys = order.iter().map(|row| since(*row) << row_bits | u64::from(*row)).collect();
     let rows = by_digits(keys, row_bits, bits).into_iter().map(|key| key & ((1 << row_bits) - 1));
     rows.map(|row| row as u32).collect()

@@ -56,7 +56,7 @@ where
                         let next = tasks.lock().map(|tasks| tasks.recv());
                         let Ok(Ok((task, give))) = next else { return own };
                         let done = work(&mut own, task);
-                        // Nobody listens after an error.
+                        // After an error, results are no longer read.
                         let _ = give.send(done);
                     }
                 })

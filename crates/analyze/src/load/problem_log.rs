@@ -204,7 +204,7 @@ impl ProblemLog {
         );
     }
 
-    /// Events whose times nobody can have meant.
+    /// Events whose times are impossible.
     pub(crate) fn impossible(&mut self, events: u64) {
         self.add(
             "bad-times",
@@ -270,7 +270,7 @@ impl ProblemLog {
 
 /// The reason of a line whose event ends before it begins.
 const BACKWARD: &str = "ends before it begins";
-/// The reason of a line whose kind nobody knows.
+/// The reason of a line of an unknown kind.
 const UNKNOWN: &str = "is an event of an unknown kind";
 
 fn title(process: &Process) -> String {

@@ -1,4 +1,4 @@
-//! Rows that were read and wait to be wanted, in memory or in a file, in pieces that are in order.
+//! Rows that were read before they are needed, in memory or in a file, in pieces that are in order.
 
 use crate::row::Row;
 

@@ -55,11 +55,11 @@ pub(crate) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
     Ok(found)
 }
 
-/// Unpacks the files of an archive for which `is_wanted` holds.
+/// Unpacks the files of an archive for which `is_selected` holds.
 pub(crate) fn unpack(
     path: &Path,
     scratch: &Path,
-    is_wanted: &dyn Fn(&Path) -> bool,
+    is_selected: &dyn Fn(&Path) -> bool,
 ) -> io::Result<Unpacked> {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -67,7 +67,7 @@ pub(crate) fn unpack(
     fs::create_dir_all(&folder)?;
     let unpacked = Unpacked { of: path.to_owned(), folder };
     walk(path, &mut |entry, bytes| {
-        if is_wanted(&entry.name) {
+        if is_selected(&entry.name) {
             let to = unpacked.folder.join(&entry.name);
             fs::create_dir_all(to.parent().unwrap_or(&unpacked.folder))?;
             let copied = io::copy(bytes, &mut File::create(&to)?)?;

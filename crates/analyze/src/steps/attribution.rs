@@ -120,7 +120,7 @@ impl RankState {
         record.parts_ns = parts;
     }
 
-    /// Others may have worked on the batch after its samples were there: that is no hand-off.
+    /// Other threads may have worked on the batch after its samples: that is not hand-off.
     fn name_stage(&mut self, parts: &mut NsByCause, record: &StepRecord, item: &PendingBatch) {
         let Some(stage) = self.pending.take_stage(item.epoch, item.step) else { return };
         let until_ns = stage.end_ns.min(record.fetch_end_ns);
@@ -139,7 +139,7 @@ impl RankState {
         record.samples = record.samples.max(self.samples.own);
     }
 
-    /// Nobody is known to have brought it.
+    /// Attributes a batch of an unknown worker to all workers.
     fn of_all(&self, record: &mut StepRecord) {
         let is_alive = |slot: &usize| {
             let lane = &self.lanes[*slot];

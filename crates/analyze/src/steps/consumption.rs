@@ -223,7 +223,7 @@ impl RankState {
         self.slots.push(slot);
     }
 
-    /// A fetch that is no step's has no stall.
+    /// A fetch outside of any step has no stall.
     pub(super) fn take_back_stall(&mut self, record: &StepRecord) {
         let stalls = &mut self.out.stalls_ns;
         while stalls.last().is_some_and(|stall| stall.0 >= record.start_ns) {

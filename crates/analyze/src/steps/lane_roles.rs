@@ -24,7 +24,7 @@ pub(crate) enum LaneRole {
 pub(crate) enum Grouping {
     /// Spans say what a batch is.
     Batches,
-    /// So many samples of a worker are one. The first sample tells how many events a sample has, so here
+    /// A fixed number of a worker's samples form one. The first sample tells how many events a sample has, so here
     /// are only the events of all and the steps.
     Counted { events: u64, steps: u64 },
     /// What a worker did since its last batch was taken.
@@ -116,7 +116,7 @@ pub(crate) fn grouping(unit: &Rank, lanes: &[Lane]) -> Grouping {
         unit.workers.iter().map(|lane| lanes[*lane as usize].events[layer as usize]).sum()
     };
     let Some(Lane { events: consumer, .. }) = lanes.get(unit.consumer as usize) else {
-        return Grouping::SinceTaken; // Nobody consumes.
+        return Grouping::SinceTaken; // No consumer.
     };
     if of_workers(StackLayer::Batch) + consumer[StackLayer::Batch as usize] > 0 {
         return Grouping::Batches;

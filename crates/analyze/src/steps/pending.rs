@@ -9,9 +9,9 @@ use crate::row::NONE;
 /// Time by cause, in the order of [`StallCause::ALL`].
 pub(crate) type NsByCause = [u64; CAUSES];
 
-/// Batches that nobody fetches are forgotten when there are more than these.
+/// The most unfetched batches that are kept; the oldest are dropped.
 const UNDER_WAY_MAX: usize = 1024;
-/// Stages behind the batch that nobody asks for, likewise.
+/// The most stages after a batch that are kept, likewise.
 const STAGES_MAX: usize = 256;
 
 /// Work on a batch: a span that says so, or samples of a lane that make one.
@@ -101,7 +101,7 @@ impl PendingBatches {
         self.list.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
-    /// Those that nobody has fetched, and their numbers.
+    /// Those that have not been fetched, and their numbers.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (u64, &PendingBatch)> {
         (self.base..).zip(&self.list).filter(|(_, item)| !item.is_taken)
     }
@@ -115,7 +115,7 @@ impl PendingBatches {
         Some(item)
     }
 
-    /// Drops what began before a moment: nobody will fetch it any more.
+    /// Drops what began before a moment: it will not be fetched any more.
     pub(crate) fn drop_before(&mut self, moment_ns: i64) {
         self.list.iter_mut().filter(|item| item.start_ns < moment_ns).for_each(|item| {
             item.is_taken = true;

@@ -17,7 +17,7 @@ pub(crate) struct Sketch {
 }
 
 impl Sketch {
-    /// A trace of one rank with so many workers, a program without an interpreter.
+    /// A trace of one rank with `workers` workers, a program without an interpreter.
     pub(crate) fn new(workers: u32) -> Self {
         let mut sketch = Self::default();
         sketch.rank(workers);
@@ -44,7 +44,7 @@ impl Sketch {
         consumer
     }
 
-    /// A thread of the last rank that is no worker.
+    /// A thread of the last rank that is not a worker.
     pub(crate) fn other(&mut self, name: &str) -> u32 {
         let process = self.roster.units.len() as u32 - 1;
         self.lanes.push(Lane { process, name: Some(name.to_owned()), ..Lane::default() });

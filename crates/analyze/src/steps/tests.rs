@@ -265,7 +265,7 @@ fn if_nothing_tells_all_workers_share() {
     sketch.step(0, (1, 1), (0, 100), 110);
     sketch.add(1, "data/preprocess", (0, 80)).add(2, "data/preprocess", (0, 21));
     let unit = sketch.run_one();
-    // (80 + 21) / 2 is 50; the rest is nobody's.
+    // (80 + 21) / 2 is 50; the rest has no owner.
     assert_eq!(causes(&unit.steps[0]), [(Transform, 50), (Unknown, 50)]);
     assert_eq!(unit.steps[0].confidence, Confidence::Low);
 }

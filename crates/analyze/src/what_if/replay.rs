@@ -57,12 +57,12 @@ impl PhaseRun {
     }
 }
 
-/// What is different.
+/// The change to the loader that a replay predicts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
-    /// Workers a rank; batches under way grow with them.
+    /// Workers per rank; batches in flight grow with them.
     pub(super) workers: Option<u32>,
-    /// So many times as many batches under way.
+    /// Factor on the number of batches in flight.
     pub(super) prefetch: u32,
     pub(super) scale: Scale,
 }
@@ -78,7 +78,7 @@ impl Default for Change {
 pub(super) enum Scale {
     #[default]
     AsIs,
-    /// Storage is so many times as fast.
+    /// Storage is this many times as fast.
     Storage(u64),
     Decode(u64),
     NoOpen,

@@ -11,7 +11,7 @@ const GIB: f64 = (1u64 << 30) as f64;
 pub struct Transfers {
     /// Every checkpoint, in order.
     pub each: Vec<Transfer>,
-    /// Rates of all files of all ranks in bytes a second, sorted.
+    /// Rates of all files of all ranks in bytes per second, sorted.
     pub file_rates: Vec<f64>,
     /// Share of the time of all files that went into making them safe and giving them their names.
     pub publish_share: Option<f64>,

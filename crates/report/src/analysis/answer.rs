@@ -48,7 +48,7 @@ pub(super) fn stall(analysis: &Analysis, most: usize, style: Style) -> Vec<Strin
     }
     let mut rows: Vec<(&str, u64, f64)> = all.iter().take(most).map(named).collect();
     if all.len() > most {
-        // The last line that is shown stands for all that are not.
+        // The last line that is shown sums up all that are not.
         let rest = &all[most - 1..];
         let (ns, share) =
             (rest.iter().map(|one| one.ns).sum(), rest.iter().map(|one| one.share).sum());

@@ -1,4 +1,4 @@
-//! The numbers behind the answer: who, where the time went, calls, epochs, ranks, checkpoints, health.
+//! The numbers that support the answer: who, where the time went, calls, epochs, ranks, checkpoints, health.
 
 use feedline_analyze::Analysis;
 use feedline_analyze::analysis::{

@@ -221,7 +221,7 @@ fn full() -> Made {
     run
 }
 
-/// Saves that took so many seconds, with a file at 100 and one at 400 MB/s.
+/// Saves that took these seconds, with a file at 100 and one at 400 MB/s.
 fn saves(seconds: &[f64]) -> Transfers {
     let each = (0..).zip(seconds).map(|(number, &seconds)| Transfer {
         begin_ns: number * 10 * S,

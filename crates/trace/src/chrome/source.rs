@@ -64,7 +64,7 @@ impl ChromeSource {
         Self::of(vec![FileSlice::of(path)])
     }
 
-    /// Files that belong together: one a rank, or one a part of the time.
+    /// Files that belong together: one per rank, or one per part of the time.
     pub fn of(slices: Vec<FileSlice>) -> Result<Self, TraceError> {
         let clocks = vec![Clock::default(); slices.len()];
         Self::with(slices, clocks)

@@ -19,10 +19,10 @@ use crate::words::Words;
 /// How a record names its host or its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Named {
-    /// Not at all.
+    /// The line does not name it.
     #[default]
     Not,
-    /// By a hash.
+    /// Named by a hash, which a metadata line explains.
     Hash(Hash),
     /// By a text: its number in [`Chunk::words`].
     Text(u32),
@@ -34,11 +34,11 @@ pub struct RawEvent {
     /// Times are in the file's unit; category and name are numbers of [`Chunk::words`]; process, file
     /// and extra are not set.
     pub event: Event,
-    /// The process.
+    /// The process id.
     pub pid: u32,
     /// Its host.
     pub host: Named,
-    /// The file.
+    /// The file that the event is about.
     pub file: Named,
     /// Its other arguments that are hashes: a range of [`Chunk::hashes`].
     pub hashes: (u32, u32),
@@ -59,11 +59,11 @@ impl RawEvent {
 pub struct Metadata {
     /// `FH`, `HH`, `CM`…
     pub name: String,
-    /// The category.
+    /// Category, as in the file.
     pub category: String,
     /// The process that wrote it.
     pub pid: u32,
-    /// The thread.
+    /// The thread id.
     pub tid: u32,
     /// Its host.
     pub host: Named,
@@ -81,9 +81,9 @@ pub struct Metadata {
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all are events")]
 pub enum Item {
-    /// An event.
+    /// An event of the program.
     Event(RawEvent),
-    /// Something about others.
+    /// A line that describes other lines.
     Metadata(Box<Metadata>),
 }
 

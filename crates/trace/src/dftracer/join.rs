@@ -33,7 +33,7 @@ pub enum Naming {
     Late,
 }
 
-/// What joins chunks.
+/// Joins chunks to one trace: resolves hashes and numbers processes.
 pub struct Joiner {
     naming: Naming,
     pub(crate) directory: MetadataIndex,

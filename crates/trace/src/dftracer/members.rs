@@ -17,13 +17,13 @@ use crate::file_slice::FileSlice;
 pub enum Next {
     /// The end of the file.
     End,
-    /// A member, here.
+    /// A member begins at this byte.
     At(u64),
     /// Something else, or the member was damaged: the next one that can be found.
     Any,
 }
 
-/// A member.
+/// A decompressed and parsed gzip member.
 #[derive(Debug)]
 pub struct Member {
     /// Its text up to the first line end.
@@ -40,7 +40,7 @@ pub struct Member {
 
 /// Places that look like the beginnings of members; the first is 0. Empty if it is not a gzip file.
 pub fn member_starts(slice: &FileSlice) -> io::Result<Vec<u64>> {
-    /// The smallest header.
+    /// Bytes of the smallest gzip header.
     const HEADER: usize = 10;
     let mut region = slice.open()?;
     let mut buffer = vec![0; PIECE_BYTES];

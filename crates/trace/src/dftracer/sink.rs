@@ -1,4 +1,4 @@
-//! Writes DFTracer's files: one a process, whatever their number.
+//! Writes DFTracer's files: one per process, whatever their number.
 //!
 //! Text is gathered in pieces of at most 1 MiB, each of which becomes a gzip member of whole lines, as
 //! parallel readers like it. All pieces together take a bounded part of memory; what grows is a set of

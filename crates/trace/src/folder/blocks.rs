@@ -48,7 +48,7 @@ struct Part {
 /// What is known of a row group before it is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockFacts {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// The least and the largest start.
     pub starts_ns: Option<(i64, i64)>,
@@ -149,7 +149,7 @@ impl Column {
 /// Some columns of a row group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// How many rows.
+    /// Number of rows in the block.
     pub rows: usize,
     columns: Vec<(&'static str, Column)>,
 }

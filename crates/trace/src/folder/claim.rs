@@ -41,7 +41,7 @@ pub(crate) struct WriterFacts {
 pub(crate) struct Claim {
     pub(crate) number: u32,
     pub(crate) facts: WriterFacts,
-    /// Holds the lock.
+    /// Holds the lock as long as it is open.
     file: File,
     path: PathBuf,
 }

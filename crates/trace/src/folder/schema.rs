@@ -22,11 +22,11 @@ pub(crate) enum Type {
     Uint32,
     /// Nanoseconds since 1970.
     Timestamp,
-    /// A real number.
+    /// A 64-bit floating point number.
     Double,
-    /// Yes or no.
+    /// True or false.
     Boolean,
-    /// UTF-8.
+    /// Text in UTF-8.
     Text,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Table {
     pub(crate) columns: &'static [Column],
 }
 
-/// What happened.
+/// The table of events.
 pub(crate) const EVENTS: Table = Table {
     name: "events",
     columns: &[
@@ -122,7 +122,7 @@ pub(crate) const EVENTS: Table = Table {
 pub(crate) const FILES: Table =
     Table { name: "files", columns: &[needed("id", Type::Int64), needed("path", Type::Text)] };
 
-/// The processes.
+/// The table of processes.
 pub(crate) const PROCESSES: Table = Table {
     name: "processes",
     columns: &[
@@ -154,7 +154,7 @@ pub(crate) const TABLES: [Table; 3] = [EVENTS, FILES, PROCESSES];
 /// A column of a table, for those who read a trace with another library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnFacts {
-    /// Its name.
+    /// Name of the column.
     pub name: &'static str,
     /// Its type, as `docs/trace-format.md` calls it: `int64`, `timestamp[ns, UTC]`.
     pub type_name: &'static str,

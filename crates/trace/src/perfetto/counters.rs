@@ -119,7 +119,7 @@ impl Traffic {
         self.in_flight.add(bins, event, event.duration_ns as f64);
     }
 
-    /// What each counter is in each bin: bytes a second, and the mean of calls in flight.
+    /// What each counter is in each bin: bytes per second, and the mean of calls in flight.
     #[expect(clippy::cast_precision_loss, reason = "means of many calls")]
     pub(crate) fn rates(&self, bins: &Bins) -> [Vec<f64>; 3] {
         let (width, second) = (bins.width_ns as f64, 1e9);

@@ -25,7 +25,7 @@ impl Default for Storage {
 }
 
 impl Storage {
-    /// An option as text; numbers and booleans are converted, null and absent are none.
+    /// An option as text; numbers and booleans are converted, null is `None` like an absent key.
     pub fn option_text(&self, key: &str) -> Option<String> {
         match &self.storage_options.get(key)?.value {
             Value::Null | Value::List(_) | Value::Map(_) => None,

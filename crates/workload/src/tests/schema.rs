@@ -55,7 +55,7 @@ fn every_choice_is_accepted_and_no_other() {
 fn aliases_lead_to_keys_and_paths_are_unique() {
     let mut seen = Vec::new();
     for key in keys() {
-        assert!(!seen.contains(&key.path), "{} stands twice", key.path);
+        assert!(!seen.contains(&key.path), "{} appears twice", key.path);
         seen.push(key.path);
         assert!(key.help.ends_with('.'), "{}", key.path);
         if let Effect::Alias(target) = key.effect {
