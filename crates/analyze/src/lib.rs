@@ -6,6 +6,7 @@
 //! to the last digit.
 //!
 //! ```
+//! use feedline_analyze::analysis::Answer;
 //! use feedline_analyze::load::NoProgress;
 //! use feedline_analyze::{Settings, analyze};
 //!
@@ -14,7 +15,7 @@
 //! # std::fs::write(&trace, r#"[{"name":"read","cat":"POSIX","ph":"X","ts":1,"dur":5,"pid":1,"tid":1}]"#)?;
 //! let analysis = analyze(&[trace], &Settings::default(), &NoProgress)?;
 //! assert_eq!(analysis.trace.events, 1);
-//! assert_eq!(analysis.verdict.text, "the trace has no training steps");
+//! assert_eq!(analysis.verdict.answer, Answer::NoSteps);
 //! for finding in &analysis.findings {
 //!     println!("{}: {}", finding.title, finding.actions.join("; "));
 //! }

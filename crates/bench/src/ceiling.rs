@@ -46,7 +46,7 @@ const PROBES_MAX: usize = 10;
 pub struct Ceiling {
     /// Accelerators that were kept busy at the target.
     pub accelerators: u32,
-    /// Why not more.
+    /// What keeps the client from feeding more.
     pub bound: Bound,
     /// The utilization that counts as fed, in percent.
     pub target_percent: f64,
@@ -145,7 +145,7 @@ pub enum Bound {
     Readers,
     /// The framework's reader, where Feedline's own would feed more.
     Framework,
-    /// Nobody looked further.
+    /// The limit was not reached: more accelerators were not tried.
     NotReached,
 }
 
@@ -172,7 +172,7 @@ pub struct Probe {
 
 /// The client under test.
 pub struct Client<'a> {
-    /// Whose time counts.
+    /// The clock that times the runs; simulated in tests.
     pub clock: Clock,
     /// Where the runs' own files go; they are removed.
     pub folder: &'a Path,

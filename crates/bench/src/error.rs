@@ -16,7 +16,7 @@ pub enum BenchError {
     Unsupported {
         /// What was asked for, with its key.
         what: String,
-        /// What there is.
+        /// What is supported instead.
         instead: String,
     },
     /// DLIO itself would train on nothing here (Q0).
@@ -37,7 +37,7 @@ pub enum BenchError {
     DlioStuck {
         /// Samples, or files where those are dealt.
         units: u64,
-        /// The ranks.
+        /// Number of ranks.
         ranks: u64,
     },
     /// The workload insists on a calibration, and there is none.
@@ -46,7 +46,7 @@ pub enum BenchError {
     /// The workload insists on a calibration, and there is none for its format.
     #[error("`reader.interpreter: calibrated`: {file} does not cover this kind of {format}")]
     FormatNotCalibrated {
-        /// The format.
+        /// Name of the format.
         format: String,
         /// The calibration's file.
         file: String,
@@ -121,7 +121,7 @@ pub enum BenchError {
     Output {
         /// The file.
         file: String,
-        /// What happened.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Another run is writing into the output folder.
@@ -141,7 +141,7 @@ pub enum BenchError {
     NoThread {
         /// What it was to do.
         name: String,
-        /// The system's words.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A rank ended in a fault of Feedline's own; its words are on stderr.
@@ -155,7 +155,7 @@ pub enum BenchError {
     NotOnHost {
         /// The file as the user knows it.
         file: String,
-        /// The machine.
+        /// The host on which the file is missing.
         host: String,
     },
     /// A message of another process makes no sense.

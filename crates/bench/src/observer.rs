@@ -20,7 +20,7 @@ pub struct Stepping {
     pub pass: Pass,
     /// The epoch, from 1.
     pub epoch: u32,
-    /// Epochs in all.
+    /// Number of epochs of the run.
     pub epochs: u32,
     /// Steps made in this epoch.
     pub step: u64,
@@ -59,7 +59,7 @@ pub struct Rates {
 pub enum Level {
     /// Details of each step.
     Info,
-    /// Something is off.
+    /// The run goes on, but its numbers may not mean what they seem to.
     Warning,
     /// What a user normally sees.
     Output,

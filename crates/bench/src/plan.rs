@@ -59,7 +59,7 @@ impl Semantics {
 pub struct Plan {
     /// Whose rules are followed.
     pub semantics: Semantics,
-    /// Emulated accelerators.
+    /// Emulated accelerators in all processes; each is one rank.
     pub ranks: u32,
     /// Samples in a file.
     pub samples_per_file: u64,

@@ -52,7 +52,7 @@ const SIZE_TOLERANCE: u64 = 50;
 
 /// Everything that a run is given; [`Run::new`] has the defaults.
 pub struct Run {
-    /// What to do.
+    /// The workload to run.
     pub workload: Workload,
     /// What the user calls it.
     pub name: String,
@@ -60,7 +60,7 @@ pub struct Run {
     pub plan: Plan,
     /// The processes that run it, and their ranks.
     pub team: Team,
-    /// Whose time counts.
+    /// The clock that times the run; simulated in tests.
     pub clock: Clock,
     /// Where the data set is; its root is the data folder.
     pub data: Arc<dyn Store>,
@@ -92,7 +92,7 @@ pub struct Run {
 pub struct RunResults {
     /// What every rank measured.
     pub outcome: Outcome,
-    /// The metrics.
+    /// All metrics of the run.
     pub summary: Summary,
     /// The verdict and what it rests on.
     pub assessment: Assessment,

@@ -12,7 +12,7 @@ pub(crate) static GENERATE: Site = Site::new("generator", "generate");
 pub(crate) static TRAIN: Site = Site::new("pipeline", "train");
 /// Steps between two checkpoints.
 pub(crate) static BLOCK: Site = Site::new("pipeline", "epoch.block");
-/// An evaluation.
+/// An evaluation between epochs.
 pub(crate) static EVALUATE: Site = Site::new("pipeline", "evaluate");
 /// The wait for a batch.
 pub(crate) static FETCH: Site = Site::new("dataloader", "fetch.iter");
@@ -26,7 +26,7 @@ pub(crate) static CHECKPOINT_INIT: Site = Site::new("checkpoint", "init");
 pub(crate) static CAPTURE: Site = Site::new("checkpoint", "capture");
 /// Giving a checkpoint that all ranks have written its name.
 pub(crate) static COMMIT: Site = Site::new("checkpoint", "commit");
-/// A load.
+/// Loading a checkpoint.
 pub(crate) static RESTART: Site = Site::new("checkpoint", "restart");
 
 /// How samples are read: `feedline diff` marks a comparison of runs whose models differ.

@@ -137,7 +137,7 @@ fn check_holes(len: usize, holes: &[Hole], seen: &[bool]) -> Result<(), String> 
 /// A stretch of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Where it begins.
+    /// Offset of its first byte in the file.
     pub at: u64,
     /// The bytes or the tensor at this place.
     pub body: Body,
@@ -207,7 +207,7 @@ pub struct Found {
     pub path: Vec<String>,
     /// Type of its elements.
     pub dtype: DType,
-    /// Its axes.
+    /// Lengths of its axes, outermost first.
     pub shape: Vec<u64>,
     /// Where its bytes begin in the file.
     pub at: u64,

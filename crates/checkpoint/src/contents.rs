@@ -46,7 +46,7 @@ pub struct Contents {
 pub enum Values {
     /// Random ones.
     Random,
-    /// Ones.
+    /// The number 1 in every element.
     Ones,
 }
 

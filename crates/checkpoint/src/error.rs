@@ -14,13 +14,13 @@ pub enum ContainerError {
         container: &'static str,
         /// What was found.
         what: &'static str,
-        /// Where.
+        /// Byte at which it was found.
         offset: u64,
     },
     /// It is valid, but of a kind that is not read here.
     #[error("unsupported {container} file: {what}")]
     Unsupported {
-        /// The format.
+        /// Name of the container.
         container: &'static str,
         /// What of it.
         what: String,
@@ -28,7 +28,7 @@ pub enum ContainerError {
     /// What describes the tensors would take more memory than it may.
     #[error("{container} file: {what} of {needed} bytes, the limit is {limit}")]
     TooMuch {
-        /// The format.
+        /// Name of the container.
         container: &'static str,
         /// What is so large.
         what: &'static str,
@@ -65,7 +65,7 @@ pub enum CheckpointError {
     Tensor {
         /// The file.
         file: String,
-        /// The tensor.
+        /// Name of the tensor.
         tensor: String,
         /// What the model says.
         expected: String,
@@ -77,7 +77,7 @@ pub enum CheckpointError {
     Differs {
         /// The file.
         file: String,
-        /// The tensor.
+        /// Name of the tensor.
         tensor: String,
         /// Where the stretch with the difference begins.
         at: u64,
@@ -117,13 +117,13 @@ pub enum CheckpointError {
         saved: u32,
         /// Ranks that want it.
         ranks: u32,
-        /// Its container.
+        /// Container of the checkpoint.
         container: String,
     },
     /// The system gave no thread.
     #[error("cannot start a thread")]
     Thread {
-        /// The system's words.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Somebody asked to stop.

@@ -29,9 +29,9 @@ pub struct Layout {
 pub struct StateBytes {
     /// Of the opaque tensor.
     pub blob: u64,
-    /// Of the layers.
+    /// Bytes of the layers.
     pub layers: u64,
-    /// Of the optimizer.
+    /// Bytes of the optimizer state.
     pub optimizer: u64,
 }
 
@@ -45,7 +45,7 @@ impl StateBytes {
 /// What a rank, or several together, write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount {
-    /// How many files.
+    /// Number of files.
     pub files: u64,
     /// Bytes of the tensors in them.
     pub bytes: StateBytes,

@@ -26,7 +26,7 @@ pub struct LoadPlan {
 /// A file and what is read of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadFile {
-    /// Its key.
+    /// Key of the file in the store.
     pub key: String,
     /// The stretches, in the order of their places.
     pub extents: Vec<LoadExtent>,

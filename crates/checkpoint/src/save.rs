@@ -56,9 +56,9 @@ pub struct SavedFile {
 
 /// What saves and loads have in common: one for each rank.
 pub struct Engine {
-    /// Whose time counts.
+    /// The clock that times saves; simulated in tests.
     pub clock: Clock,
-    /// Where checkpoints are.
+    /// The store that holds the checkpoints.
     pub store: Arc<dyn Store>,
     /// Threads that write or read at a time.
     pub streams: usize,

@@ -20,7 +20,7 @@ pub const CALIBRATION_SCHEMA: u32 = 1;
 /// Figures of one machine, for an estimate where there is no calibration.
 const REFERENCE: &str = include_str!("reference_calibration.json");
 
-/// What was measured.
+/// CPU times of the Python readers and of torch on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
@@ -28,11 +28,11 @@ pub struct Calibration {
     pub feedline_calibration: u32,
     /// The version of Feedline whose readers were measured beside the real ones.
     pub feedline_version: String,
-    /// When, in UTC.
+    /// When it was measured, in UTC.
     pub date: String,
-    /// Where.
+    /// The machine that was measured.
     pub machine: Machine,
-    /// With which Python.
+    /// The Python that was measured.
     pub python: Python,
     /// Samples of each batch that was measured.
     pub batch_samples: NonZeroU64,
@@ -44,7 +44,7 @@ pub struct Calibration {
     pub left_out: BTreeMap<String, String>,
 }
 
-/// A machine.
+/// A machine, as far as CPU times depend on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
@@ -57,7 +57,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// The machine that runs this process.
     pub fn this() -> Self {
         let host = Host::look();
         let fact = |name| host.cpuinfo.iter().find(|(key, _)| key == name);
@@ -77,9 +77,9 @@ impl Machine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Python {
-    /// The program.
+    /// Path of the Python executable.
     pub executable: String,
-    /// Its version.
+    /// Version of Python, such as `3.11.7`.
     pub version: String,
     /// Versions of the packages that readers need.
     pub packages: BTreeMap<String, String>,
@@ -150,9 +150,9 @@ pub struct BatchPoint {
     pub workers: u32,
     /// Bytes of the batch's tensors.
     pub bytes: u64,
-    /// In the worker.
+    /// CPU nanoseconds in the worker.
     pub worker_cpu_ns: f64,
-    /// In the consumer.
+    /// CPU nanoseconds in the consumer.
     pub consumer_cpu_ns: f64,
 }
 
@@ -160,9 +160,9 @@ pub struct BatchPoint {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartFigures {
-    /// In the worker.
+    /// CPU nanoseconds in the worker.
     pub worker_cpu_ns: f64,
-    /// In the consumer.
+    /// CPU nanoseconds in the consumer.
     pub consumer_cpu_ns: f64,
 }
 
@@ -175,13 +175,13 @@ pub enum CalibrationError {
     /// JSON of another version.
     #[error("a calibration of layout {found}, this version reads {CALIBRATION_SCHEMA}")]
     Schema {
-        /// Its version.
+        /// Version in the file.
         found: u64,
     },
     /// A value that no measurement gives.
     #[error("not a calibration: `{key}` has a time that is negative or not a number")]
     Time {
-        /// Where.
+        /// Key of the bad value.
         key: String,
     },
 }

@@ -26,7 +26,7 @@ pub enum FrameworkPlan {
 /// A cost that is burnt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Burnt {
-    /// What it is.
+    /// CPU time per sample, per batch and per worker start.
     pub cost: Arc<FrameworkCost>,
     /// CPU time per sample of the workload's size, hand-over included.
     pub per_sample_ns: u64,
@@ -43,7 +43,7 @@ pub struct Burnt {
 /// A cost that is not known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeftOut {
-    /// Why.
+    /// Why the framework is left out, for people.
     pub why: String,
     /// What other figures let expect.
     pub forecast: Option<Forecast>,
@@ -52,7 +52,7 @@ pub struct LeftOut {
 /// A calibration that was found, and where.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// What was measured.
+    /// The calibration that was found, maybe of another CPU.
     pub calibration: &'a Calibration,
     /// Its file.
     pub file: &'a str,

@@ -48,7 +48,7 @@ impl Durations {
         Self { law, random: ChaCha12Rng::from_seed(key) }
     }
 
-    /// The next duration.
+    /// Draws the next duration, in nanoseconds.
     pub(crate) fn next_ns(&mut self) -> u64 {
         let random = &mut self.random;
         let seconds = match &self.law {

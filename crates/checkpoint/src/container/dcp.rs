@@ -27,7 +27,7 @@ pub struct Dcp;
 pub struct DcpFile<'a> {
     /// Its name in the checkpoint's folder; torch's own are `__{rank}_0.distcp`.
     pub relative_path: &'a str,
-    /// Its tensors.
+    /// The tensors in the file.
     pub spec: &'a FileSpec,
 }
 

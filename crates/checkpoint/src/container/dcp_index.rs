@@ -38,9 +38,9 @@ pub struct DcpTensor {
     pub name: String,
     /// Type of its elements.
     pub dtype: DType,
-    /// Its axes.
+    /// Lengths of its axes, outermost first.
     pub shape: Vec<u64>,
-    /// Its pieces.
+    /// The pieces that it was saved in.
     pub chunks: Vec<DcpChunk>,
 }
 
