@@ -230,7 +230,7 @@ def test_names_of_a_trace_stay_text(page):
 def test_a_trace_of_calls_has_no_verdict(driver, pages):
     page = Page(driver, pages("calls")).open()
     assert page.one("#verdict h1").text == "Storage calls only"
-    assert "nothing can be said about stalls" in page.one("#verdict .answer").text
+    assert "stalls cannot be measured" in page.one("#verdict .answer").text
     for claim in ("stall", "what-if", "waterfall", "tab-steps", "tab-epochs", "tab-stragglers"):
         assert page.all(f"#{claim}") == [], claim
     table = page.tab("ranks")

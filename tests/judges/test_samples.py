@@ -27,7 +27,7 @@ DTYPES = [
 
 @pytest.fixture(name="samples")
 def fixture_samples(tmp_path):
-    """Reads the files in `tmp_path`: all parts of all samples, in order."""
+    """Reads the files in `tmp_path`: all parts of all samples, in the order of files and samples."""
     program = os.environ.get("FEEDLINE_READ_SAMPLES", "")
     if not os.access(program, os.X_OK):
         pytest.exit(f"no program at FEEDLINE_READ_SAMPLES={program!r}; run: make test", 2)
@@ -38,6 +38,8 @@ def fixture_samples(tmp_path):
         )
         assert ended.returncode == 0, ended.stderr
         parts = [json.loads(line) for line in ended.stdout.splitlines()]
+        # Files come format by format; within one, in the order of their names.
+        parts.sort(key=lambda part: part["file"])
         return [(part["part"], part["element"], part["shape"], part["crc32"]) for part in parts]
 
     return read
