@@ -441,7 +441,7 @@ def test_definitions_show_when_pointed_at_and_when_focused(page):
     ActionChains(page.driver).move_to_element(term).perform()
     tooltip = page.one("#tooltip")
     assert tooltip.is_displayed()
-    assert "by the time of all steps of all ranks" in tooltip.text
+    assert "both over all steps of all ranks" in tooltip.text
     ActionChains(page.driver).move_to_element(page.one("#verdict h1")).perform()
     assert not tooltip.is_displayed()
     page.run("arguments[0].focus()", page.one("#verdict [data-term='au']"))

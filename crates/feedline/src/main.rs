@@ -84,5 +84,13 @@ fn main() -> ExitCode {
         Command::Explain { metric } => show::explain(metric.as_deref()),
         Command::Reference { page } => show::reference(page),
     };
+    if is_trace {
+        // Launchers of traces do not know of one another, and the first to fail may end the job: each
+        // one reports its own error.
+        return ExitCode::from(result.unwrap_or_else(|error| {
+            failure::print(&error, Dialect::Feedline);
+            failure::ERROR
+        }));
+    }
     job.end(result, Dialect::Feedline, |_| failure::ERROR)
 }

@@ -325,7 +325,7 @@ fn damage_is_named_with_its_file() {
     fs::write(&events, whole).unwrap();
     // Events whose files are not there.
     fs::remove_file(parts(dir.path(), "files").remove(0)).unwrap();
-    let expected = format!("{}: a file that no table has", events.display());
+    let expected = format!("{}: a file that is missing from its table", events.display());
     assert_eq!(error_of(dir.path()).to_string(), expected);
 }
 

@@ -87,7 +87,7 @@ fn a_disk_that_was_full_is_filled_up_later() {
     assert!((1..8).contains(&kept), "{before}");
     assert!(before.lines().all(|line| after.lines().any(|other| other == line)), "{before}{after}");
     let said =
-        format!("DATA READY: {} files made, {kept} w", 8 - kept).replace("1 files", "1 file");
+        format!("DATA READY: {} files made, {kept} a", 8 - kept).replace("1 files", "1 file");
     assert!(ran.stdout.starts_with(&said), "{}", ran.stdout);
     assert!(ran.stdout.ends_with("\n8 files, 36,752 bytes: all good\n"), "{}", ran.stdout);
 }

@@ -168,7 +168,7 @@ fn without_a_whole_manifest_nothing_is_checked() {
     check_refused(
         &bed,
         "data",
-        "error: data: the data set of workload small is not complete\n\
+        "error: data: the data set of workload small is incomplete\n\
          hint: `feedline run … --data data --generate-only` makes what is missing\n",
     );
     let lines: Vec<_> = whole.lines().collect();
