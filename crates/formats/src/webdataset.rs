@@ -291,7 +291,7 @@ fn read_member(
 ) -> Result<(), DecodeError> {
     let (mut at, end) = (member.data_offset, member.data_end());
     while at < end {
-        // What follows the member in the same piece is wanted next.
+        // What follows the member in the same piece is read next.
         let piece = window.at_least(at, 1, u64::MAX)?;
         visit(&piece[..piece.len().min(usize::try_from(end - at).unwrap_or(usize::MAX))])?;
         at += piece.len() as u64;

@@ -220,7 +220,7 @@ fn check(code: &str, expected: &[&str]) {
     assert_eq!(found, expected.iter().map(|&line| line.to_owned()).collect());
 }
 
-/// A function of so many lines, the one of its name and that of its closing brace included.
+/// A function with this many lines, from the line with its name to its closing brace.
 fn of_lines(signature: &str, lines: usize) -> String {
     format!("{signature} {{\n{}}}\n", "    call();\n".repeat(lines - 2))
 }
