@@ -29,7 +29,7 @@ fn main() {
     if name_files {
         let mut sizes = sample_sizes(&workload.dataset);
         let mut key = String::new();
-        for number in 0..phase.dealing.space.files {
+        for number in 0..phase.dealing.index.files() {
             bytes += sizes.next_dims().iter().product::<u64>();
             key.clear();
             plan.train_files.write_key(number, &mut key);
@@ -38,7 +38,7 @@ fn main() {
     }
     let planned = begin.elapsed();
     // Every place of the epoch that one rank reads.
-    let order = EpochOrder::new(phase.dealing.space, Shuffle::Samples, 123);
+    let order = EpochOrder::new(phase.dealing.index.clone(), Shuffle::Samples, 123);
     let places = phase.dealing.read(0, phase.steps);
     let checksum = (0..places).fold(0u64, |sum, n| {
         let sample = order.sample(phase.dealing.place(0, n));
@@ -49,8 +49,8 @@ fn main() {
         "{{\"samples\": {}, \"files\": {}, \"ranks\": {RANKS}, \"places_walked\": {places}, \
          \"plan_seconds\": {:.4}, \"seconds\": {seconds:.4}, \"peak_rss_bytes\": {}, \
          \"sample_bytes\": {bytes}, \"name_bytes\": {name_bytes}, \"checksum\": {checksum}}}",
-        phase.dealing.space.len(),
-        phase.dealing.space.files,
+        phase.dealing.index.len(),
+        phase.dealing.index.files(),
         planned.as_secs_f64(),
         peak_rss_bytes(),
     );

@@ -80,7 +80,7 @@ pub struct Plan {
 }
 
 /// What one pass over a data set reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhasePlan {
     /// The sharding in force; never [`Sharding::Auto`].
     pub sharding: Sharding,
@@ -178,14 +178,14 @@ impl Plan {
 
     /// A remark if DLIO's rules leave training files out.
     pub fn trim_notice(&self) -> Option<String> {
-        let (used, files) = (self.train?.dealing.space.files, self.train_files.total);
+        let (used, files) = (self.train.as_ref()?.dealing.index.files(), self.train_files.total);
         (used < files)
             .then(|| format!("as DLIO {DLIO_MAIN}, {used} of {files} training files are used"))
     }
 
     /// The words for the order in which samples are read.
     pub fn sample_order(&self) -> String {
-        let order = match self.train.map(|phase| phase.shuffle) {
+        let order = match self.train.as_ref().map(|phase| phase.shuffle) {
             Some(Shuffle::Samples) => "permuted",
             Some(Shuffle::Blocks { .. }) => "permuted inside the blocks of ranks",
             Some(Shuffle::Files) => "files permuted",

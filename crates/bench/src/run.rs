@@ -418,10 +418,11 @@ impl Run {
     fn announce_steps(&self, journal: &Journal) {
         let ranks = self.plan.ranks;
         let describe = |phase: &crate::plan::PhasePlan, what: &str| {
-            let (space, steps) = (phase.dealing.space, phase.available_steps);
-            let (files, per_file, batch) = (space.files, space.per_file, phase.dealing.batch);
+            let (dealing, steps) = (&phase.dealing, phase.available_steps);
+            let (files, batch) = (dealing.index.files(), dealing.batch);
+            let per_file = self.plan.samples_per_file;
             // Elsewhere than in DLIO the last step may be short.
-            let dealt = match steps == space.len() / (batch * u64::from(ranks)) {
+            let dealt = match steps == dealing.index.len() / (batch * u64::from(ranks)) {
                 true => String::new(),
                 false => format!(", rounded as `{}` sharding does", phase.sharding),
             };

@@ -124,7 +124,7 @@ impl Specimen {
         let samples = space.len();
         let order = Arc::new(EpochOrder::new(space, Shuffle::None, 0));
         let dealing = Dealing {
-            space,
+            index: space.into(),
             ranks: 1,
             batch: 1,
             sharding: Sharding::Strided,

@@ -116,7 +116,7 @@ impl<'a> Trainer<'a> {
         Self {
             job,
             ranks,
-            phase: job.plan.train.expect("a run that trains has a training plan"),
+            phase: job.plan.train.clone().expect("a run that trains has a training plan"),
             compute: draws(&workload.train.computation_time, COMPUTE_STREAM),
             eval_compute: draws(&workload.evaluation.eval_time, EVAL_STREAM),
             saver,
@@ -136,7 +136,7 @@ impl<'a> Trainer<'a> {
     pub(crate) fn run(mut self) -> Result<RankOutcome, BenchError> {
         let reading = self.job.plan.reading;
         let mut loader = self.loader(reading.train, &self.job.train_data);
-        let eval = self.job.plan.eval.and(self.job.eval_data.as_ref());
+        let eval = self.job.plan.eval.as_ref().and(self.job.eval_data.as_ref());
         let mut eval_loader = eval.map(|data| self.loader(reading.eval, data));
         let mut epochs: Vec<EpochOutcome> = Vec::new();
         if let Some(saver) = &mut self.saver {
@@ -185,15 +185,15 @@ impl<'a> Trainer<'a> {
         // Every machine has a page cache of its own, so its ranks take care of all files.
         let (rank, ranks) = self.ranks.on_node();
         let (rank, ranks) = (u64::from(rank), u64::from(ranks));
-        let share = Share { rank, ranks, files: self.phase.dealing.space.files };
+        let share = Share { rank, ranks, files: self.phase.dealing.index.files() };
         page_cache::apply(self.job.cache, &self.job.train_data, &share, number)?;
         if let (Some(data), Some(phase)) = (&self.job.eval_data, &self.job.plan.eval) {
-            let share = Share { rank, ranks, files: phase.dealing.space.files };
+            let share = Share { rank, ranks, files: phase.dealing.index.files() };
             page_cache::apply(self.job.cache, data, &share, number)?;
         }
         let look = self.job.train_data.look.as_deref();
         if let Some(look) = look {
-            look.begin(number, self.phase.dealing.space.files);
+            look.begin(number, self.phase.dealing.index.files());
         }
         self.ranks.barrier()?;
         let meminfo = Host::meminfo_now();
@@ -245,10 +245,10 @@ impl<'a> Trainer<'a> {
     ) -> Result<Running, BenchError> {
         let change = self.job.workload.train.seed_change_epoch;
         let seed = self.job.seed.wrapping_add(if change { u64::from(epoch) } else { 0 });
-        let order = EpochOrder::new(self.phase.dealing.space, self.phase.shuffle, seed);
+        let order = EpochOrder::new(self.phase.dealing.index.clone(), self.phase.shuffle, seed);
         let share = EpochShare {
             order: Arc::new(order),
-            dealing: self.phase.dealing,
+            dealing: self.phase.dealing.clone(),
             rank: u64::from(self.ranks.rank()),
             // DLIO lets the loader run on to the end of the data and takes one batch too many (Q32).
             batches: match self.job.plan.semantics {
@@ -467,11 +467,12 @@ impl<'a> Trainer<'a> {
     }
 
     fn evaluate(&mut self, epoch: u32, loader: &mut Loader) -> Result<BlockOutcome, BenchError> {
-        let phase = self.job.plan.eval.expect("an evaluation loader comes from an evaluation plan");
-        let order = EpochOrder::new(phase.dealing.space, phase.shuffle, self.job.seed);
+        let phase = self.job.plan.eval.as_ref();
+        let phase = phase.expect("an evaluation loader comes from an evaluation plan");
+        let order = EpochOrder::new(phase.dealing.index.clone(), phase.shuffle, self.job.seed);
         let share = EpochShare {
             order: Arc::new(order),
-            dealing: phase.dealing,
+            dealing: phase.dealing.clone(),
             rank: u64::from(self.ranks.rank()),
             batches: phase.steps,
             epoch,

@@ -1,6 +1,6 @@
 //! Which sample is at which position of an epoch.
 //!
-//! Places are numbered through the whole job; [`Dealing`](crate::Dealing) says which rank reads which.
+//! Places are numbered through the whole job; the loader's `Dealing` says which rank reads which.
 //! An order maps a place to a sample in constant memory, the same on every rank.
 
 use std::sync::Arc;
@@ -84,13 +84,25 @@ impl SampleIndex {
         }
     }
 
+    /// The number of a sample, which [`sample`](SampleIndex::sample) maps back to it.
+    pub fn number(&self, sample: SampleId) -> u64 {
+        let start = match self {
+            Self::Uniform(space) => sample.file.saturating_mul(space.per_file),
+            Self::Counted(ends) => start_of(ends, sample.file as usize),
+        };
+        start.saturating_add(sample.index)
+    }
+
     /// The sample with this number, which is below [`len`](SampleIndex::len).
     pub fn sample(&self, number: u64) -> SampleId {
         match self {
             Self::Uniform(SampleSpace { per_file, .. }) => {
                 SampleId { file: number / per_file, index: number % per_file }
             }
-            Self::Counted(ends) => found_in(ends, number),
+            Self::Counted(ends) => {
+                let file = ends.partition_point(|&end| end <= number);
+                SampleId { file: file as u64, index: number - start_of(ends, file) }
+            }
         }
     }
 }
@@ -103,12 +115,6 @@ impl From<SampleSpace> for SampleIndex {
 
 fn start_of(ends: &[u64], file: usize) -> u64 {
     file.checked_sub(1).map_or(0, |before| ends[before])
-}
-
-/// The file whose samples include `number`, and its place among them.
-fn found_in(ends: &[u64], number: u64) -> SampleId {
-    let file = ends.partition_point(|&end| end <= number);
-    SampleId { file: file as u64, index: number - start_of(ends, file) }
 }
 
 /// One sample: a file and a place in it.
@@ -142,8 +148,8 @@ pub struct EpochOrder {
     index: SampleIndex,
     permutation: Option<Permutation>,
     shuffle: Shuffle,
-    /// Where unequal files end in the order in which they are shuffled.
-    shuffled_ends: Arc<[u64]>,
+    /// The samples of the files in the order in which the files are read.
+    places: SampleIndex,
 }
 
 impl EpochOrder {
@@ -156,23 +162,25 @@ impl EpochOrder {
             Shuffle::Samples => Some(Permutation::new(index.len(), seed)),
             Shuffle::Blocks { len } => Some(Permutation::new(len, seed)),
         };
-        let shuffled_ends = match (&index, &permutation, shuffle) {
+        let places = match (&index, &permutation, shuffle) {
             (SampleIndex::Counted(_), Some(files), Shuffle::Files) => {
-                let mut end = 0;
-                let add = |place| {
-                    end += index.samples_of(files.at(place));
-                    end
-                };
-                (0..index.files()).map(add).collect()
+                let count = |place| index.samples_of(files.at(place));
+                SampleIndex::from_counts((0..index.files()).map(count))
             }
-            _ => Arc::default(),
+            _ => index.clone(),
         };
-        Self { index, permutation, shuffle, shuffled_ends }
+        Self { index, permutation, shuffle, places }
     }
 
     /// The samples that are ordered.
     pub fn index(&self) -> &SampleIndex {
         &self.index
+    }
+
+    /// How many samples the file in each place of the epoch has. With shuffled files, the n-th file
+    /// here is the n-th that is read.
+    pub fn places(&self) -> &SampleIndex {
+        &self.places
     }
 
     /// The sample at `place` of the epoch.
@@ -184,10 +192,7 @@ impl EpochOrder {
         let at = |sample: u64| self.index.sample(sample);
         match (&self.permutation, self.shuffle) {
             (Some(files), Shuffle::Files) => {
-                let SampleId { file, index } = match &self.index {
-                    SampleIndex::Uniform(_) => at(place),
-                    SampleIndex::Counted(_) => found_in(&self.shuffled_ends, place),
-                };
+                let SampleId { file, index } = self.places.sample(place);
                 SampleId { file: files.at(file), index }
             }
             (Some(block), Shuffle::Blocks { len }) => {
@@ -243,6 +248,7 @@ mod tests {
         let counts = [3, 0, 1, 7, 2];
         let index = SampleIndex::from_counts(counts);
         assert_eq!((index.files(), index.len(), index.samples_of(3)), (5, 13, 7));
+        assert!((0..13).all(|number| index.number(index.sample(number)) == number));
         let all: Vec<SampleId> = (0..5)
             .flat_map(|file| (0..counts[file as usize]).map(move |index| SampleId { file, index }))
             .collect();

@@ -1,6 +1,7 @@
 //! Any folder of sample files: found by their extensions, their samples counted.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use feedline_clock::Clock;
 use feedline_formats::{FORMATS, Format, Options};
@@ -13,6 +14,9 @@ use crate::names::NameList;
 use crate::order::{EpochOrder, SampleIndex};
 use crate::reader::SampleReader;
 use crate::samples::{ReadOptions, Samples};
+
+/// Files whose samples are counted at the same time.
+const FILES_AT_A_TIME: usize = 16;
 
 /// The files of one format in a folder, and how many samples each of them has.
 #[derive(Clone)]
@@ -85,11 +89,36 @@ impl SampleFolder {
             stop: Arc::default(),
             look: None,
         };
-        let mut reader = SampleReader::new(clock, data.clone());
-        let count = |number| reader.samples_of(number).unwrap_or(1);
-        let index = SampleIndex::from_counts((0..keys.len() as u64).map(count));
+        let index = SampleIndex::from_counts(sample_counts(clock, &data, keys.len()));
         Self { data, index }
     }
+}
+
+/// The samples of each of the `files` files, counted many files at a time: a remote store answers each
+/// request after its latency. A file that cannot be counted has one sample.
+fn sample_counts(clock: &Clock, data: &DataSet, files: usize) -> Vec<u64> {
+    let (next, counts) = (AtomicUsize::new(0), Mutex::new(vec![1; files]));
+    let count = || {
+        let mut reader = SampleReader::new(clock, data.clone());
+        loop {
+            let file = next.fetch_add(1, Ordering::Relaxed);
+            if file >= files {
+                return;
+            }
+            let samples = reader.samples_of(file as u64).unwrap_or(1);
+            counts.lock().unwrap_or_else(PoisonError::into_inner)[file] = samples;
+        }
+    };
+    clock.scope(|scope| {
+        for number in 1..files.min(FILES_AT_A_TIME) {
+            // Fewer threads are slower, not wrong.
+            if scope.spawn(format!("sample counter {number}"), count).is_err() {
+                break;
+            }
+        }
+        count();
+    });
+    counts.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An extension and the format of the files that have it.

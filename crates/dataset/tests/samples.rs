@@ -7,7 +7,7 @@ use feedline_dataset::{
     DatasetError, EpochOrder, ReadOptions, SampleFolder, SampleId, Samples, Shuffle,
 };
 use feedline_formats::{Content, Element, FileSpec, Options, SampleFormat};
-use feedline_store::{Memory, Store};
+use feedline_store::{Memory, Op, Store};
 
 /// Samples of the files `a` to `d`, unequal on purpose.
 const COUNTS: [u64; 4] = [3, 1, 5, 2];
@@ -15,6 +15,11 @@ const COUNTS: [u64; 4] = [3, 1, 5, 2];
 /// A store of npy files, and others that are not samples.
 fn store() -> Memory {
     let store = Memory::new(Clock::real());
+    fill(&store);
+    store
+}
+
+fn fill(store: &Memory) {
     let format = SampleFormat::find("npy").unwrap().build(&Options::default()).unwrap();
     for (index, samples) in (0..).zip(COUNTS) {
         let file = FileSpec { dims: vec![2, 3], samples, element: Element::UInt8, index };
@@ -24,7 +29,6 @@ fn store() -> Memory {
     }
     store.put("notes.txt", &b"notes"[..]);
     store.put("sub/.hidden.npy", &b"hidden"[..]);
-    store
 }
 
 fn key(file: u64) -> String {
@@ -122,4 +126,17 @@ fn a_folder_of_several_formats_is_opened_format_by_format() {
     assert_eq!(lens, [2, 11]);
     let Err(error) = SampleFolder::open(&clock, &store, "empty") else { panic!("it is empty") };
     assert!(matches!(error, DatasetError::NoSampleFiles { .. } | DatasetError::Store(_)));
+}
+
+/// Four files whose opening takes a second each are counted in one second, not in four.
+#[test]
+fn samples_of_many_files_are_counted_at_the_same_time() {
+    let clock = Clock::simulated();
+    let slow = Memory::new(clock.clone())
+        .with_latency(|op, _, _, _| if op == Op::Open { 1_000_000_000 } else { 0 });
+    fill(&slow);
+    let store: Arc<dyn Store> = Arc::new(slow);
+    let folder = SampleFolder::open(&clock, &store, "").unwrap();
+    assert_eq!((0..4).map(|file| folder.index.samples_of(file)).collect::<Vec<_>>(), COUNTS);
+    assert_eq!(clock.now(), 1_000_000_000);
 }

@@ -1,9 +1,9 @@
 //! Which places of an epoch each rank reads, and how they make batches.
 //!
-//! Pure arithmetic in constant memory: a place is a number below that of all samples, an
-//! [`EpochOrder`](feedline_dataset::EpochOrder) says which sample is there.
+//! Pure arithmetic, in constant memory if all files have the same number of samples: a place is a number
+//! below that of all samples, an [`EpochOrder`] says which sample is there.
 
-use feedline_dataset::{SampleId, SampleSpace};
+use feedline_dataset::{EpochOrder, SampleIndex, SampleSpace};
 
 use crate::turns::Turns;
 
@@ -48,10 +48,10 @@ pub enum LastBatch {
 }
 
 /// How an epoch is dealt to ranks and cut into batches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dealing {
-    /// The samples that take part.
-    pub space: SampleSpace,
+    /// The samples that take part, by the places of their files in the epoch.
+    pub index: SampleIndex,
     /// How many ranks there are.
     pub ranks: u64,
     /// Samples in a full batch of one rank.
@@ -75,10 +75,53 @@ pub struct EpochTally {
     pub left_out: u64,
 }
 
+/// Every `step`-th file of an epoch, from the place `first` on: those of a rank, or of one of its workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileRow {
+    first: u64,
+    step: u64,
+}
+
+impl FileRow {
+    /// The place in the epoch of file `number` of the row.
+    pub(crate) fn place(&self, number: u64) -> u64 {
+        self.first + number * self.step
+    }
+
+    /// The samples of the row's files in an epoch of these files.
+    pub(crate) fn index(&self, all: &SampleIndex) -> SampleIndex {
+        let files = all.files().saturating_sub(self.first).div_ceil(self.step);
+        match all {
+            SampleIndex::Uniform(space) => {
+                SampleIndex::Uniform(SampleSpace { files, per_file: space.per_file })
+            }
+            SampleIndex::Counted(_) => SampleIndex::from_counts(
+                (0..files).map(|number| all.samples_of(self.place(number))),
+            ),
+        }
+    }
+
+    /// The row's n-th of `rows` parts, to which its files are dealt in turn.
+    pub(crate) fn part(&self, n: u64, rows: u64) -> Self {
+        Self { first: self.place(n), step: self.step * rows }
+    }
+
+    /// The samples of all files of the row.
+    fn samples(&self, all: &SampleIndex) -> u64 {
+        self.index(all).len()
+    }
+}
+
 impl Dealing {
+    /// The same rules for an epoch in this order. Where files are dealt that have different numbers of
+    /// samples, it depends on their order how many samples, batches and steps there are.
+    pub fn in_order(&self, order: &EpochOrder) -> Self {
+        Self { index: order.places().clone(), ..self.clone() }
+    }
+
     /// Samples that are dealt to a rank.
     pub fn samples(&self, rank: u64) -> u64 {
-        let (all, ranks) = (self.space.len(), self.ranks);
+        let (all, ranks) = (self.index.len(), self.ranks);
         match self.sharding {
             Sharding::Strided | Sharding::Blocked => match self.remainder {
                 Remainder::Pad => all.div_ceil(ranks),
@@ -86,7 +129,7 @@ impl Dealing {
             },
             Sharding::WholeSteps => all / (ranks * self.batch) * self.batch,
             Sharding::Files | Sharding::WorkerFiles { .. } => {
-                self.files(rank) * self.space.per_file
+                FileRow { first: rank, step: ranks }.samples(&self.index)
             }
             Sharding::Records => all.saturating_sub(rank).div_ceil(ranks),
         }
@@ -100,10 +143,16 @@ impl Dealing {
         }
     }
 
-    /// Steps of an epoch: every rank has a part in each of them, so that the rank with the fewest
-    /// batches says. That is the last one.
+    /// Steps of an epoch: every rank has a part in each of them, so the rank with the fewest batches
+    /// decides. If all files have the same number of samples, that is the last one.
     pub fn steps(&self) -> u64 {
-        self.batches(self.ranks - 1)
+        let last = self.ranks - 1;
+        match self.index {
+            SampleIndex::Uniform(_) => self.batches(last),
+            SampleIndex::Counted(_) => {
+                (0..=last).map(|rank| self.batches(rank)).min().unwrap_or_default()
+            }
+        }
     }
 
     /// Samples in the first `batches` batches of a rank.
@@ -120,7 +169,7 @@ impl Dealing {
 
     /// What all ranks read in an epoch of `steps` steps.
     pub fn tally(&self, steps: u64) -> EpochTally {
-        let all = self.space.len();
+        let all = self.index.len();
         let read = (0..self.ranks).map(|rank| self.read(rank, steps)).sum();
         let distinct = match self.sharding {
             Sharding::Strided => all.min(read),
@@ -136,50 +185,30 @@ impl Dealing {
             Sharding::Strided => n * self.ranks + rank,
             _ => rank * self.samples(rank) + n,
         };
-        place % self.space.len()
+        place % self.index.len()
     }
 
-    /// The place, and the sample in it, of record `n` of the rank's files, or of those of one of its
-    /// workers: a place of a file is what the order shuffles.
-    pub(crate) fn record(&self, rank: u64, worker: u64, n: u64) -> SampleId {
-        let (local, index) = (n / self.space.per_file, n % self.space.per_file);
-        let file = match self.sharding {
-            Sharding::WorkerFiles { workers } => (local * workers + worker) * self.ranks + rank,
-            Sharding::Records => local,
-            _ => local * self.ranks + rank,
-        };
-        SampleId { file, index }
-    }
-
-    /// Files that a rank opens, where files are dealt.
-    pub(crate) fn files(&self, rank: u64) -> u64 {
+    /// The files of a rank, or of one of its workers, where files are dealt.
+    pub(crate) fn row(&self, rank: u64, worker: u64) -> FileRow {
+        let row = FileRow { first: rank, step: self.ranks };
         match self.sharding {
-            Sharding::Records => self.space.files,
-            _ => self.space.files.saturating_sub(rank).div_ceil(self.ranks),
+            Sharding::WorkerFiles { workers } => row.part(worker, workers),
+            Sharding::Records => FileRow { first: 0, step: 1 },
+            _ => row,
         }
     }
 
     /// How the batches of a rank's workers follow on one another, if each makes its own.
     pub(crate) fn worker_batches(&self, rank: u64) -> Option<Turns> {
         let Sharding::WorkerFiles { workers } = self.sharding else { return None };
-        let (files, per_file) = (self.files(rank), self.space.per_file);
-        let short = files / workers;
-        let cut = |files: u64| self.cut(files * per_file);
-        Some(Turns {
-            rows: workers,
-            longer: files % workers,
-            long: cut(short + 1),
-            short: cut(short),
-        })
+        let batches = |worker| self.cut(self.worker_samples(rank, worker));
+        Some(Turns::new((0..workers).map(batches).collect()))
     }
 
     /// Samples in the files of one worker.
     pub(crate) fn worker_samples(&self, rank: u64, worker: u64) -> u64 {
         match self.sharding {
-            Sharding::WorkerFiles { workers } => {
-                let files = self.files(rank).saturating_sub(worker).div_ceil(workers);
-                files * self.space.per_file
-            }
+            Sharding::WorkerFiles { .. } => self.row(rank, worker).samples(&self.index),
             _ => self.samples(rank),
         }
     }
@@ -195,7 +224,7 @@ impl Dealing {
     /// Distinct places at the beginning of all blocks, `each` of every block. Blocks that reach beyond
     /// the last place go on at the first one.
     fn distinct_of_blocks(&self, each: u64) -> u64 {
-        let (all, block) = (self.space.len(), self.samples(0));
+        let (all, block) = (self.index.len(), self.samples(0));
         if each == 0 || block == 0 {
             return 0;
         }

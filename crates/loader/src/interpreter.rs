@@ -8,7 +8,7 @@ use feedline_recorder::Site;
 use feedline_store::BatchTimer;
 
 use crate::cost::{FrameworkCost, Gauge, Held, Often};
-use crate::spans::{HAND_OVER, INTERPRETER, START, Turn};
+use crate::spans::{HAND_OVER, INTERPRETER, START, Turn, batch_tags};
 
 /// The part that a reader plays in its loader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +195,7 @@ impl Receiver {
             return 0;
         }
         let mut span = site.begin();
-        span.tag(Turn { epoch, batch, is_settled: true, per_file: 0 }.tags());
+        span.tag(batch_tags(epoch, batch));
         let begin = self.clock.now();
         let mark = self.clock.cpu_mark();
         work();

@@ -12,7 +12,7 @@
 //! use feedline_loader::{Dealing, LastBatch, Remainder, Sharding};
 //!
 //! let dealing = Dealing {
-//!     space: SampleSpace { files: 5, per_file: 2 },
+//!     index: SampleSpace { files: 5, per_file: 2 }.into(),
 //!     ranks: 4,
 //!     batch: 2,
 //!     sharding: Sharding::Strided,

@@ -37,6 +37,7 @@ impl Loader {
             Self::Torch(loader) => loader.epoch(share),
             Self::Stream(loader) => loader.epoch(share),
             Self::Nothing => {
+                let share = share.in_order();
                 Epoch::new(Empty { left: share.samples(), batch: share.dealing.batch })
             }
         }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use feedline_dataset::{EpochOrder, SampleId};
 
 use crate::Dealing;
+use crate::dealing::FileRow;
 
 /// The part of an epoch that one rank reads.
 #[derive(Clone, Debug)]
 pub struct EpochShare {
     /// The epoch's order, the same on every rank.
     pub order: Arc<EpochOrder>,
-    /// How the order's places are dealt to ranks and batches.
+    /// How the order's places are dealt to ranks and batches; see [`Dealing::in_order`].
     pub dealing: Dealing,
     /// Which rank this is.
     pub rank: u64,
@@ -24,6 +25,11 @@ pub struct EpochShare {
 }
 
 impl EpochShare {
+    /// The same share with the dealing of its order: plans deal files before their order is known.
+    pub(crate) fn in_order(self) -> Self {
+        Self { dealing: self.dealing.in_order(&self.order), ..self }
+    }
+
     /// Samples in all batches.
     pub(crate) fn samples(&self) -> u64 {
         self.dealing.read(self.rank, self.batches)
@@ -34,9 +40,9 @@ impl EpochShare {
         self.order.sample(self.dealing.place(self.rank, n))
     }
 
-    /// The n-th record of the rank's files, or of those of one of its workers.
-    pub(crate) fn record(&self, worker: u64, n: u64) -> SampleId {
-        let SampleId { file, index } = self.dealing.record(self.rank, worker, n);
-        self.order.sample(file * self.dealing.space.per_file + index)
+    /// A sample of the files in `row`, whose number there is `file`.
+    pub(crate) fn record(&self, row: FileRow, SampleId { file, index }: SampleId) -> SampleId {
+        let places = self.order.places();
+        self.order.sample(places.number(SampleId { file: row.place(file), index }))
     }
 }

@@ -1,6 +1,6 @@
 //! What loaders tell a trace. The names are those by which analyzers of DLIO's traces know them.
 
-use feedline_dataset::SampleId;
+use feedline_dataset::{SampleId, SampleIndex};
 use feedline_recorder::{Site, Span, Tags};
 
 /// A reader's work on a batch. Where batches are put together from samples in a row it is a moment: when
@@ -19,30 +19,31 @@ pub(crate) static START: Site = Site::new("data", "worker_start");
 
 /// Where in an epoch a reader is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct Turn<'a> {
     pub(crate) epoch: u32,
     /// The batch, counted from 0.
     pub(crate) batch: u64,
     /// Whether the samples that are read go into that batch; a shuffle buffer may put them into
     /// another one.
     pub(crate) is_settled: bool,
-    /// Samples of a file.
-    pub(crate) per_file: u64,
+    /// Numbers the samples for the trace.
+    pub(crate) index: &'a SampleIndex,
 }
 
-impl Turn {
-    /// Steps count from 1, as in the logs.
+impl Turn<'_> {
+    /// The epoch, and the step if the batch is settled.
     pub(crate) fn tags(&self) -> Tags {
-        let step = self.is_settled.then(|| number(self.batch + 1));
-        Tags { epoch: Some(i64::from(self.epoch)), step, ..Tags::NONE }
+        match self.is_settled {
+            true => batch_tags(self.epoch, self.batch),
+            false => Tags { step: None, ..batch_tags(self.epoch, self.batch) },
+        }
     }
 
     /// A sample begins.
     pub(crate) fn item(&self, sample: SampleId) -> Span<'static> {
         let mut span = ITEM.begin();
         if span.is_recorded() {
-            let sample = sample.file.saturating_mul(self.per_file).saturating_add(sample.index);
-            span.tag(Tags { sample: Some(sample), ..self.tags() });
+            span.tag(Tags { sample: Some(self.index.number(sample)), ..self.tags() });
         }
         span
     }
@@ -50,9 +51,14 @@ impl Turn {
     /// The work on the whole batch begins.
     pub(crate) fn batch(&self) -> Span<'static> {
         let mut span = BATCH.begin();
-        span.tag(Self { is_settled: true, ..*self }.tags());
+        span.tag(batch_tags(self.epoch, self.batch));
         span
     }
+}
+
+/// The tags of a batch, counted from 0. Steps count from 1, as in the logs.
+pub(crate) fn batch_tags(epoch: u32, batch: u64) -> Tags {
+    Tags { epoch: Some(i64::from(epoch)), step: Some(number(batch + 1)), ..Tags::NONE }
 }
 
 /// A count as a tag.

@@ -23,7 +23,7 @@ use crate::interpreter::{Receiver, Role};
 use crate::pipeline::{Limits, Pipeline, Wake};
 use crate::readers::{LentReaders, Readers};
 use crate::share::EpochShare;
-use crate::spans::{PREPROCESS, Turn};
+use crate::spans::{PREPROCESS, Turn, batch_tags};
 use crate::turns::Turns;
 use crate::watched::Watched;
 use crate::worker::{Preprocess, Worker};
@@ -110,6 +110,7 @@ impl StreamLoader {
         let Some(readers) = LentReaders::take(&self.readers) else {
             return Epoch::refused(LoadError::EpochRunning);
         };
+        let share = share.in_order();
         let limits = Limits {
             readers: readers.worker_count(),
             batch: share.dealing.batch,
@@ -158,33 +159,36 @@ struct Row {
     share: EpochShare,
     reader: u64,
     readers: u64,
+    /// How the samples of all readers follow on one another.
+    turns: Arc<Turns>,
 }
 
 impl Row {
     /// What the reader reads, in order.
     fn samples(&self) -> Box<dyn Iterator<Item = SampleId>> {
-        let (share, step) = (self.share.clone(), self.readers as usize);
+        let share = self.share.clone();
         match self.rows.rows {
             ReaderSharding::BySample => {
+                let step = self.readers as usize;
                 let numbers = (self.reader..share.samples()).step_by(step);
                 Box::new(numbers.map(move |n| share.sample(n)))
             }
             ReaderSharding::ByFile => {
-                let per_file = self.per_file();
-                let files = (self.reader..share.dealing.files(share.rank)).step_by(step);
-                let records = files.flat_map(move |file| file * per_file..(file + 1) * per_file);
-                Box::new(records.map(move |n| share.record(0, n)))
+                let row = share.dealing.row(share.rank, 0).part(self.reader, self.readers);
+                let files = row.index(&share.dealing.index);
+                let records = (0..files.len()).map(move |n| files.sample(n));
+                Box::new(records.map(move |record| share.record(row, record)))
             }
         }
     }
 
     /// Where the reader is at its n-th sample. What goes through a shuffle buffer goes into a batch
     /// that is not known yet, and what other ranks take into none of this one.
-    fn turn(&self, n: u64) -> Turn {
+    fn turn(&self, n: u64) -> Turn<'_> {
         let (dealing, rank) = (&self.share.dealing, self.share.rank);
         let number = match self.rows.rows {
             ReaderSharding::BySample => n * self.readers + self.reader,
-            ReaderSharding::ByFile => self.interleave().number(self.reader, n),
+            ReaderSharding::ByFile => self.turns.number(self.reader, n),
         };
         let (number, is_mine) = match dealing.sharding {
             Sharding::Records => (number / dealing.ranks, number % dealing.ranks == rank),
@@ -192,20 +196,15 @@ impl Row {
         };
         let batch = number / dealing.batch;
         let is_settled = is_mine && self.rows.shuffle.is_none() && batch < self.share.batches;
-        Turn { epoch: self.share.epoch, batch, is_settled, per_file: self.per_file() }
+        Turn { epoch: self.share.epoch, batch, is_settled, index: self.share.order.index() }
     }
+}
 
-    /// How the samples of the rank's readers follow on one another.
-    fn interleave(&self) -> Turns {
-        let files = self.share.dealing.files(self.share.rank);
-        let short = files / self.readers * self.per_file();
-        let long = short + self.per_file();
-        Turns { rows: self.readers, longer: files % self.readers, long, short }
-    }
-
-    fn per_file(&self) -> u64 {
-        self.share.dealing.space.per_file
-    }
+/// How the samples of a rank's readers follow on one another if its files are dealt to them.
+fn interleave(share: &EpochShare, readers: u64) -> Turns {
+    let row = share.dealing.row(share.rank, 0);
+    let samples = |reader| row.part(reader, readers).index(&share.dealing.index).len();
+    Turns::new((0..readers).map(samples).collect())
 }
 
 /// Reads a row as the pipeline lets it, until its end, a failure or the pipeline's end.
@@ -266,7 +265,7 @@ fn parse(
         };
         if pause_ns > 0 {
             let mut span = PREPROCESS.begin();
-            span.tag(Turn { epoch, batch: number, is_settled: true, per_file: 0 }.tags());
+            span.tag(batch_tags(epoch, number));
             clock.sleep_unless(pause_ns, stop);
         }
         let now = clock.now();
@@ -288,10 +287,12 @@ struct StreamEpoch {
 impl StreamEpoch {
     fn start(&mut self, rows: StreamConfig, stop: &Arc<AtomicBool>) -> Result<(), LoadError> {
         let readers = self.readers.worker_count();
+        let turns = Arc::new(interleave(&self.share, readers as u64));
         for number in 0..readers {
             let (clock, pipeline) = (self.clock.clone(), Arc::clone(&self.pipeline));
             let share = self.share.clone();
-            let row = Row { rows, share, reader: number as u64, readers: readers as u64 };
+            let turns = Arc::clone(&turns);
+            let row = Row { rows, share, reader: number as u64, readers: readers as u64, turns };
             self.readers.spawn(&self.clock, ("reader", number), move |readers| {
                 read_row(&clock, &pipeline, &mut readers.worker(number), number, &row);
             })?;

@@ -14,18 +14,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use feedline_clock::{Clock, Monitor};
-use feedline_dataset::{DataSet, SampleId, ShuffleBuffer};
+use feedline_dataset::{DataSet, SampleId, SampleIndex, ShuffleBuffer};
 use feedline_store::{BatchTimes, Meter};
 
 use crate::Sharding;
 use crate::batch::{Batches, Delivered, Wait};
 use crate::cost::{FrameworkCost, Gauge};
+use crate::dealing::FileRow;
 use crate::epoch::Epoch;
 use crate::error::LoadError;
 use crate::interpreter::{Receiver, Role};
 use crate::readers::{LentReaders, Readers};
 use crate::share::EpochShare;
 use crate::spans::Turn;
+use crate::turns::Turns;
 use crate::watched::Watched;
 use crate::worker::{Batch, Preprocess, Worker};
 
@@ -121,7 +123,7 @@ impl TorchLoader {
         let Some(readers) = LentReaders::take(&self.readers) else {
             return Epoch::refused(LoadError::EpochRunning);
         };
-        let (clock, dealt) = (self.clock.clone(), Dealt { share, config: self.config });
+        let (clock, dealt) = (self.clock.clone(), Dealt::new(share.in_order(), self.config));
         if self.config.workers == 0 {
             let source = Supply::Inline { held: Held::new(&dealt, 0) };
             return Epoch::new(TorchEpoch { clock, next: 0, source, dealt, readers });
@@ -156,16 +158,35 @@ impl TorchLoader {
 struct Dealt {
     share: EpochShare,
     config: TorchConfig,
+    /// How the batches of workers that make their own follow on one another.
+    turns: Option<Arc<Turns>>,
+    /// The files of each of these workers, and their samples.
+    rows: Arc<[(FileRow, SampleIndex)]>,
 }
 
 impl Dealt {
+    fn new(share: EpochShare, config: TorchConfig) -> Self {
+        let (dealing, rank) = (&share.dealing, share.rank);
+        let workers = match dealing.sharding {
+            Sharding::WorkerFiles { workers } => workers,
+            _ => 0,
+        };
+        let row = |worker| {
+            let row = dealing.row(rank, worker);
+            (row, row.index(&dealing.index))
+        };
+        let rows = (0..workers).map(row).collect();
+        let turns = dealing.worker_batches(rank).map(Arc::new);
+        Self { share, config, turns, rows }
+    }
+
     fn workers(&self) -> u64 {
         u64::from(self.config.workers.max(1))
     }
 
     /// Who reads batch `k`, and how many it has read before.
     fn owner(&self, k: u64) -> (u64, u64) {
-        match self.share.dealing.worker_batches(self.share.rank) {
+        match &self.turns {
             Some(turns) => turns.at(k),
             None => (k % self.workers(), k / self.workers()),
         }
@@ -174,27 +195,26 @@ impl Dealt {
     /// The batches of one worker, in order.
     fn batches_of(&self, worker: u64) -> impl Iterator<Item = u64> + use<> {
         let (batches, workers) = (self.share.batches, self.workers());
-        let turns = self.share.dealing.worker_batches(self.share.rank);
-        let number = move |turn: u64| match turns {
+        let turns = self.turns.clone();
+        let number = move |turn: u64| match &turns {
             Some(turns) => (turn < turns.len(worker)).then(|| turns.number(worker, turn)),
             None => Some(turn * workers + worker),
         };
         (0..).map_while(number).take_while(move |&k| k < batches)
     }
 
-    fn turn(&self, k: u64) -> Turn {
-        let per_file = self.share.dealing.space.per_file;
+    fn turn(&self, k: u64) -> Turn<'_> {
         let is_settled = self.config.shuffle.is_none();
-        Turn { epoch: self.share.epoch, batch: k, is_settled, per_file }
+        Turn { epoch: self.share.epoch, batch: k, is_settled, index: self.share.order.index() }
     }
 
     /// Which samples of its worker, or of the whole rank, batch `k` consists of.
     fn numbers(&self, k: u64) -> Range<u64> {
         let (dealing, rank) = (&self.share.dealing, self.share.rank);
-        let (position, samples) = match dealing.worker_batches(rank) {
+        let (position, samples) = match &self.turns {
             Some(turns) => {
                 let (worker, turn) = turns.at(k);
-                (turn, dealing.worker_samples(rank, worker))
+                (turn, self.rows[worker as usize].1.len())
             }
             None => {
                 let deal = self.config.deal;
@@ -206,9 +226,9 @@ impl Dealt {
     }
 
     fn sample(&self, worker: u64, n: u64) -> SampleId {
-        match self.share.dealing.sharding {
-            Sharding::WorkerFiles { .. } => self.share.record(worker, n),
-            _ => self.share.sample(n),
+        match self.rows.get(worker as usize) {
+            Some((row, index)) => self.share.record(*row, index.sample(n)),
+            None => self.share.sample(n),
         }
     }
 

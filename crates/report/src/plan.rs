@@ -298,7 +298,7 @@ fn least_time(plan: &Plan, workload: &Workload, course: &Course) -> String {
     let mut parts =
         format!("{} of {}", units::counted(course.steps, "step"), units::duration(step_s));
     let evaluations = course.evaluations(workload);
-    if let Some(phase) = plan.eval.filter(|_| evaluations > 0) {
+    if let Some(phase) = plan.eval.as_ref().filter(|_| evaluations > 0) {
         let (steps, step_s) =
             (evaluations * phase.steps, workload.evaluation.eval_time.mean_seconds());
         total_s += steps as f64 * step_s;

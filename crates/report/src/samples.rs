@@ -24,7 +24,7 @@ pub(crate) fn read(phase: &PhasePlan) -> String {
 
 /// The same in one line, if whole epochs do not read every sample once.
 pub(crate) fn uneven(phase: &PhasePlan) -> Option<String> {
-    let tally = PhasePlan { steps: phase.available_steps, ..*phase }.tally();
+    let tally = PhasePlan { steps: phase.available_steps, ..phase.clone() }.tally();
     (tally.left_out > 0 || tally.repeated > 0).then(|| format!("each epoch reads {}", read(phase)))
 }
 

@@ -75,7 +75,7 @@ pub fn render(shown: &Shown<'_>, style: Style) -> String {
 fn workload(shown: &Shown<'_>) -> String {
     let (plan, assessment) = (shown.plan, shown.assessment);
     let mut parts = Vec::new();
-    if let (Some(phase), Some(train)) = (plan.train, &shown.summary.train) {
+    if let (Some(phase), Some(train)) = (&plan.train, &shown.summary.train) {
         parts.push(units::counted(u64::from(plan.ranks), "accelerator"));
         let (epochs, steps) = (train.au_percent.len() as u64, shown.summary.strict.steps);
         let done = units::counted(epochs, "epoch");

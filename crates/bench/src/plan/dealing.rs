@@ -74,7 +74,7 @@ pub(crate) fn dealing(
     let cuts = reader.sampler_drop_last.unwrap_or(loader != DataLoader::Pytorch);
     let drops = reader.drop_last.unwrap_or(dali || of_dlio);
     Ok(Dealing {
-        space,
+        index: space.into(),
         ranks,
         batch,
         sharding: deal,
@@ -120,7 +120,7 @@ impl PhasePlan {
 
     /// Samples of the set, read or not.
     pub fn given(&self) -> u64 {
-        self.dealing.space.len() + self.trimmed
+        self.dealing.index.len() + self.trimmed
     }
 
     /// Which settings leave samples out of every epoch, in words; none if nothing is left out.
@@ -130,7 +130,7 @@ impl PhasePlan {
         }
         let dealing = &self.dealing;
         let by_place = matches!(dealing.sharding, Deal::Strided | Deal::Blocked);
-        let kept = Dealing { last_batch: LastBatch::Keep, ..*dealing };
+        let kept = Dealing { last_batch: LastBatch::Keep, ..dealing.clone() };
         // Ranks are of two kinds at most, and the first and the last are not of the same one.
         let drops = |rank| kept.batches(rank) > dealing.batches(rank);
         let reasons = [
@@ -140,7 +140,7 @@ impl PhasePlan {
             (
                 by_place
                     && dealing.remainder == Remainder::Cut
-                    && !dealing.space.len().is_multiple_of(dealing.ranks),
+                    && !dealing.index.len().is_multiple_of(dealing.ranks),
                 "`reader.sampler_drop_last`",
             ),
             (
@@ -156,7 +156,7 @@ impl PhasePlan {
 impl Plan {
     /// The DLIO whose order or formulas are followed, if one is.
     pub fn dlio_version(&self) -> Option<&'static str> {
-        match self.train.map(|phase| phase.sharding) {
+        match self.train.as_ref().map(|phase| phase.sharding) {
             Some(Sharding::Dlio200) => Some(DLIO_2_0_0),
             Some(Sharding::Dlio) => Some(DLIO_MAIN),
             _ => (self.semantics == Semantics::Dlio).then_some(DLIO_MAIN),
@@ -172,14 +172,14 @@ impl Plan {
         for (phase, plan) in
             phases.into_iter().filter_map(|(phase, plan)| Some((phase, plan.as_ref()?)))
         {
-            let Dealing { space, batch, ranks, .. } = plan.dealing;
+            let Dealing { ref index, batch, ranks, .. } = plan.dealing;
             if plan.available_steps > 0 || plan.given() == 0 {
                 continue;
             }
             let (samples, job) = (plan.given(), self.ranks);
             let by_file = matches!(plan.dealing.sharding, Deal::Files | Deal::WorkerFiles { .. });
-            return Err(if by_file && space.files < ranks {
-                WorkloadError::RanksBeyondFiles { phase, files: space.files, ranks: job }
+            return Err(if by_file && index.files() < ranks {
+                WorkloadError::RanksBeyondFiles { phase, files: index.files(), ranks: job }
             } else if samples < batch {
                 WorkloadError::BatchBeyondData { phase, samples, batch }
             } else {

@@ -174,7 +174,7 @@ impl Burnt {
 fn held_bytes(cost: &FrameworkCost, plan: &Plan, sample_bytes: u64) -> u64 {
     match plan.reading.train {
         LoaderPlan::Torch(config) if config.workers > 0 && !cost.hand_over.is_nothing() => {
-            let batch = plan.train.map_or(0, |phase| phase.dealing.batch);
+            let batch = plan.train.as_ref().map_or(0, |phase| phase.dealing.batch);
             let bytes = cost.batch_bytes(batch, batch.saturating_mul(sample_bytes));
             (config.outstanding() + 1).saturating_mul(bytes)
         }

@@ -66,7 +66,7 @@ pub struct PerSample {
 impl PerSample {
     fn new(outcome: &Outcome, summary: &Summary) -> Option<Self> {
         let burnt = outcome.plan.framework.burnt()?;
-        let batch = outcome.plan.train?.dealing.batch;
+        let batch = outcome.plan.train.as_ref()?.dealing.batch;
         let samples = summary.strict.steps * batch * outcome.ranks.len() as u64;
         let meter = outcome.meter();
         let busy_ns: u64 = Op::ALL.iter().map(|&op| meter.op(op).busy_ns).sum();

@@ -206,8 +206,8 @@ impl Serialize for EpochOutput<'_> {
             map.serialize_entry(name, &ListMap { epoch: self, column })?;
         }
         let plan = &self.outcome.plan;
-        let batch = plan.train.map_or(0, |phase| phase.dealing.batch);
-        let eval_batch = plan.eval.map_or(0, |phase| phase.dealing.batch);
+        let batch = plan.train.as_ref().map_or(0, |phase| phase.dealing.batch);
+        let eval_batch = plan.eval.as_ref().map_or(0, |phase| phase.dealing.batch);
         let throughput = phases(self.epoch)
             .map(|(key, block)| {
                 let (tally, wall) = (&block.tally, block.wall_ns());

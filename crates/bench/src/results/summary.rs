@@ -102,7 +102,7 @@ fn cached_share(ranks: &[&EpochOutcome]) -> Option<f64> {
 }
 
 fn train_series(outcome: &Outcome) -> Series {
-    let batch = outcome.plan.train.map_or(0, |phase| phase.dealing.batch);
+    let batch = outcome.plan.train.as_ref().map_or(0, |phase| phase.dealing.batch);
     let semantics = outcome.plan.semantics;
     let au = |epoch: &EpochOutcome| {
         weighted_by_steps(
@@ -127,7 +127,7 @@ fn train_series(outcome: &Outcome) -> Series {
 }
 
 fn eval_series(outcome: &Outcome) -> Series {
-    let batch = outcome.plan.eval.map_or(0, |phase| phase.dealing.batch);
+    let batch = outcome.plan.eval.as_ref().map_or(0, |phase| phase.dealing.batch);
     let au = |block: &BlockOutcome| block.tally.au_percent(block.wall_ns());
     let rate = |block: &BlockOutcome| block.tally.eval_throughput(block.wall_ns(), batch);
     if outcome.plan.semantics == Semantics::Dlio {

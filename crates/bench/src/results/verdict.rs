@@ -125,7 +125,7 @@ pub enum Basis {
 
 impl Basis {
     pub(crate) fn of(plan: &Plan) -> Self {
-        let Some(phase) = plan.train else { return Self::Dlio };
+        let Some(phase) = &plan.train else { return Self::Dlio };
         let window = phase.window;
         let counted = window.expected.saturating_sub(window.skip_start + window.skip_end);
         if counted <= plan.reading.ahead() { Self::Strict } else { Self::Dlio }

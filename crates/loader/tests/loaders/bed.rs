@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use feedline_clock::Clock;
-use feedline_dataset::{DataSet, EpochOrder, FileNames, Reading, SampleIndex, SampleSpace};
+use feedline_dataset::{DataSet, EpochOrder, FileNames, Reading};
 use feedline_formats::{
     ByteRange, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
     Options, SampleFormat, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source,
@@ -24,18 +24,10 @@ impl FileNames for Numbered {
     }
 }
 
-/// The space of files that all have as many samples.
-pub(crate) fn uniform(order: &EpochOrder) -> SampleSpace {
-    match order.index() {
-        SampleIndex::Uniform(space) => *space,
-        SampleIndex::Counted(_) => panic!("emulated loaders read files of equal sample counts"),
-    }
-}
-
 /// Batches of `batch` of a rank that is alone.
 pub(crate) fn share(order: &EpochOrder, batch: u64, batches: u64) -> EpochShare {
     let dealing = Dealing {
-        space: uniform(order),
+        index: order.index().clone(),
         ranks: 1,
         batch,
         sharding: Sharding::Strided,
@@ -83,10 +75,15 @@ pub(crate) fn npy_files(clock: &Clock, files: u64, open_s: fn(u64) -> u64) -> (D
 /// it is 100 f + i bytes large, so that batches of one tell which record they hold; every read takes
 /// `read_ns`, opening takes nothing.
 pub(crate) fn record_files(clock: &Clock, files: u64, per_file: u64, read_ns: u64) -> DataSet {
+    counted_files(clock, &vec![per_file; files as usize], read_ns)
+}
+
+/// Files with these numbers of records.
+pub(crate) fn counted_files(clock: &Clock, counts: &[u64], read_ns: u64) -> DataSet {
     let latency = move |op: Op| if op == Op::Read { read_ns } else { 0 };
     let store = Memory::new(clock.clone()).with_latency(move |op, _, _, _| latency(op));
-    for file in 0..files {
-        let records = (0..per_file).flat_map(|index| (100 * file + index).to_le_bytes());
+    for (file, &count) in (0..).zip(counts) {
+        let records = (0..count).flat_map(|index| (100 * file + index).to_le_bytes());
         store.put(&file.to_string(), records.collect::<Vec<u8>>());
     }
     data_set(store, Arc::new(Records))

@@ -8,3 +8,4 @@ mod opening;
 mod reading;
 mod stream;
 mod torch;
+mod unequal;

@@ -73,10 +73,10 @@ fn shares(
     let data = record_files(&clock, files, per_file, 0);
     let order = order(files, per_file, Shuffle::None);
     let plain = share(&order, batch, 0);
-    let dealing = Dealing { ranks, sharding, ..plain.dealing };
+    let dealing = Dealing { ranks, sharding, ..plain.dealing.clone() };
     let batches = dealing.steps();
     let came = |rank| {
-        let share = EpochShare { dealing, rank, batches, ..plain.clone() };
+        let share = EpochShare { dealing: dealing.clone(), rank, batches, ..plain.clone() };
         let came = loader(&clock, &data, config).epoch(share).consume(all);
         came.iter().map(|batch| (batch.samples, batch.sample_bytes)).collect::<Vec<_>>()
     };

@@ -188,7 +188,7 @@ impl FeedlineSummary {
             read_type: read_type(plan).to_owned(),
             transfer_size: reading.transfer_bytes,
             sample_order: plan.sample_order(),
-            sharding: plan.train.map(|phase| ShardingSummary::new(&phase)),
+            sharding: plan.train.as_ref().map(ShardingSummary::new),
             dlio_version: owned(plan.dlio_version()),
             cache: outcome.cache.as_str().to_owned(),
             seed: outcome.seed,
