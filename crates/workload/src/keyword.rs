@@ -63,6 +63,17 @@ pub(crate) trait Keyword: Sized {
     fn from_word(word: &str) -> Option<Self>;
 }
 
+/// A word that may be left out.
+impl<K: Keyword> Keyword for Option<K> {
+    fn words() -> Vec<&'static str> {
+        K::words()
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        K::from_word(word).map(Some)
+    }
+}
+
 impl Keyword for &'static SampleFormat {
     fn words() -> Vec<&'static str> {
         FORMATS.iter().map(|format| format.name).collect()

@@ -45,10 +45,10 @@ mod hydra_files;
 
 pub mod element;
 mod root;
+mod section;
 mod sections;
 
 mod schema;
-mod schema_keys;
 
 mod docs;
 

@@ -17,7 +17,7 @@ pub(crate) struct Sections {
 }
 
 /// The result of reading one key into its slot.
-type Read = Result<(), WorkloadError>;
+pub(crate) type Read = Result<(), WorkloadError>;
 
 impl Sections {
     /// The node of a key that is set and not null.
@@ -75,6 +75,14 @@ impl Sections {
     /// A whole number greater than zero.
     pub(crate) fn positive<T: TryFrom<i64>>(&self, path: &str, slot: &mut T) -> Read {
         self.whole(path, 1..=i64::MAX, slot)
+    }
+
+    /// A whole number greater than zero that may be left out.
+    pub(crate) fn optional_positive(&self, path: &str, slot: &mut Option<u64>) -> Read {
+        match self.get(path) {
+            None => Ok(()),
+            Some(_) => self.positive(path, slot.insert(1)),
+        }
     }
 
     /// A whole number, zero included.

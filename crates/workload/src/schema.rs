@@ -1,12 +1,16 @@
 //! The schema: one table of every key of a workload file.
 //!
 //! It decides whether a key is known, fills the reference page and suggests corrections for misspelled
-//! keys. A test compares it with the resolver: every key marked as used is read, and its default is
-//! that of the typed section.
+//! keys. Its rows are declared with the fields of the typed sections. A test compares it with the
+//! resolver: every key marked as used is read, and its default is that of the typed section.
 
+use std::sync::LazyLock;
+
+use crate::element;
 use crate::keyword::Keyword;
 use crate::nearest::nearest;
-use crate::schema_keys::KEYS;
+use crate::sections::storage::StorageType;
+use crate::sections::workload::Workload;
 
 /// One key of a workload file.
 #[derive(Debug, Clone, Copy)]
@@ -61,9 +65,25 @@ pub enum Effect {
 pub(crate) const TIME_KEYS: &[&str] =
     &["type", "mean", "stdev", "min", "max", "shape", "scale", "lam"];
 
+/// The reason for keys that DLIO ignores as well.
+pub(crate) const DLIO_IGNORES: &str = "DLIO parses it and never uses it";
+
+/// The type of a key whose value is an element type.
+pub(crate) const ELEMENT: Kind = Kind::Choice(element::names);
+
+/// The type of `storage.storage_type`: the storage types, and `parallel_fs`, which is read as
+/// `local_fs`.
+pub(crate) const STORAGE: Kind = Kind::Choice(|| {
+    let mut words = StorageType::words();
+    words.insert(1, "parallel_fs");
+    words
+});
+
+static KEYS: LazyLock<Vec<Key>> = LazyLock::new(Workload::rows);
+
 /// Every key in the order of the reference page.
 pub fn keys() -> &'static [Key] {
-    KEYS
+    &KEYS
 }
 
 /// The key with this path.

@@ -1,92 +1,92 @@
 //! Section `checkpoint`: when and how state is written and read.
 
 use crate::keyword::keyword_enum;
+use crate::schema::Kind::Text;
+use crate::schema::{alias, idle};
+use crate::section::section;
 
-/// When and how checkpoints are written and read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Checkpoint {
-    /// Folder of the checkpoints, without trailing slashes.
-    pub checkpoint_folder: String,
-    /// First epoch after which to checkpoint.
-    pub checkpoint_after_epoch: u32,
-    /// Epochs between checkpoints.
-    pub epochs_between_checkpoints: u32,
-    /// Steps between checkpoints; none means by epochs, zero means never.
-    pub steps_between_checkpoints: Option<u64>,
-    /// Whether all ranks of the model take part, or only the first ones.
-    pub mode: CheckpointMode,
-    /// Python class of a checkpoint plugin.
-    pub checkpoint_mechanism_classname: Option<String>,
-    /// Whether the measured time includes flushing to stable storage.
-    pub fsync: bool,
-    /// Whether a rank reads back the state that another node wrote.
-    pub recovery_rank_shift: bool,
-    /// Whether the measured time includes waiting for other ranks, when only checkpointing.
-    pub rank_sync: bool,
-    /// Seconds to wait before each save and load when only checkpointing; none if not set or negative
-    /// (DLIO then waits for the absolute value, 1 s by default).
-    pub time_between_checkpoints: Option<f64>,
-    /// Checkpoints to write when only checkpointing.
-    pub num_checkpoints_write: Option<u64>,
-    /// Checkpoints to read when only checkpointing.
-    pub num_checkpoints_read: Option<u64>,
-    /// Whether tensors hold random values instead of ones.
-    pub randomize_tensor: bool,
-    /// Settings for merging equal memory pages (KSM); not emulated.
-    pub ksm: Option<Ksm>,
-    /// Format of the files.
-    pub container: CheckpointContainer,
-    /// Whether to check the content of tensors that are read back.
-    pub verify: bool,
-    /// Number of checkpoints to keep; none means all.
-    pub keep_last: Option<u64>,
-    /// Whether training waits for a save to complete.
-    pub save_mode: SaveMode,
-    /// Most saves in flight per rank with [`SaveMode::Async`].
-    pub saves_in_flight: u32,
-    /// Fraction of the training time that saving may cost; determines the steps between checkpoints.
-    pub overhead_budget: Option<f64>,
-    /// Concurrent writers or readers per rank.
-    pub streams: u32,
-    /// Bytes per write or read, a multiple of 4096.
-    pub chunk_size: u64,
-    /// Bytes that a rank may use for buffers; none means what the save mode needs.
-    pub pool_size: Option<u64>,
-    /// Where the bytes of tensors come from.
-    pub state: StateSource,
-    /// Whether to bypass the page cache.
-    pub odirect: DirectIo,
-}
+const NO_TENSORS_HELD: &str = "Feedline does not merge pages, and only holds tensors in memory if \
+                               `checkpoint.state` is `resident`";
 
-impl Default for Checkpoint {
-    fn default() -> Self {
-        Self {
-            checkpoint_folder: "./checkpoints".to_owned(),
-            checkpoint_after_epoch: 1,
-            epochs_between_checkpoints: 1,
-            steps_between_checkpoints: None,
-            mode: CheckpointMode::Default,
-            checkpoint_mechanism_classname: None,
-            fsync: false,
-            recovery_rank_shift: false,
-            rank_sync: false,
-            time_between_checkpoints: None,
-            num_checkpoints_write: None,
-            num_checkpoints_read: None,
-            randomize_tensor: true,
-            ksm: None,
-            container: CheckpointContainer::Torch,
-            verify: false,
-            keep_last: None,
-            save_mode: SaveMode::Sync,
-            saves_in_flight: 1,
-            overhead_budget: None,
-            streams: 4,
-            chunk_size: 8 << 20,
-            pool_size: None,
-            state: StateSource::Generated,
-            odirect: DirectIo::Auto,
-        }
+/// Most concurrent checkpoint writers or readers per rank.
+const MOST_STREAMS: i64 = 1024;
+/// Most saves that a rank may have in flight while it trains.
+const MOST_SAVES_IN_FLIGHT: i64 = 1024;
+
+section! {
+    /// When and how checkpoints are written and read.
+    pub struct Checkpoint in "checkpoint" {
+        /// Folder of the checkpoints.
+        checkpoint_folder: String = "./checkpoints".to_owned(), folder() "./checkpoints/";
+        /// First epoch after which to checkpoint.
+        checkpoint_after_epoch: u32 = 1, count() "1";
+        /// Epochs between checkpoints.
+        epochs_between_checkpoints: u32 = 1, positive() "1";
+        /// Steps between checkpoints; negative values count epochs instead, 0 means never.
+        steps_between_checkpoints: Option<u64> = None, optional(0) "-1";
+        /// `default`: all ranks of the model take part; `subset`: the first ranks of a larger job.
+        mode: CheckpointMode = CheckpointMode::Default, keyword() "default";
+        /// Python class of a checkpoint plugin.
+        checkpoint_mechanism_classname: Option<String> = None, optional_text() "null";
+        /// Wait until a checkpoint is on stable storage. DLIO ignores this key.
+        fsync: bool = false, bool() "false";
+        /// Read back what another node wrote. DLIO ignores this key.
+        recovery_rank_shift: bool = false, bool() "false";
+        /// Include waiting for the other ranks in the measured time.
+        rank_sync: bool = false, bool() "false";
+        /// Seconds to wait before each save and load in a run that only checkpoints.
+        time_between_checkpoints: Option<f64> = None, wait_seconds() "-1";
+        /// Checkpoints to write in a run that only checkpoints.
+        num_checkpoints_write: Option<u64> = None, optional(0) "-1";
+        /// Checkpoints to read in a run that only checkpoints.
+        num_checkpoints_read: Option<u64> = None, optional(0) "-1";
+        /// Fill tensors with random values instead of ones.
+        randomize_tensor: bool = true, bool() "true";
+        /// Merge equal memory pages (KSM); on if the key is present, even if empty.
+        ksm: Option<Ksm> = None, ksm() "null", idle NO_TENSORS_HELD, then Ksm::rows();
+        /// Format of the files: `torch` (what `torch.save` writes), `safetensors`, `dcp`
+        /// (PyTorch's distributed checkpoints) or `raw` (only the bytes of tensors). Specific to
+        /// Feedline.
+        container: CheckpointContainer = CheckpointContainer::Torch, keyword() "torch";
+        /// Check the content of every tensor that is read back. Specific to Feedline.
+        verify: bool = false, bool() "false";
+        /// Number of checkpoints to keep; older ones are deleted. Default: all. Specific to
+        /// Feedline.
+        keep_last: Option<u64> = None, optional_positive() "null";
+        /// `sync`: training waits for a save; `async`: training continues as soon as the state is
+        /// copied, while the copy is written. Specific to Feedline.
+        save_mode: SaveMode = SaveMode::Sync, keyword() "sync";
+        /// Maximum number of saves in flight with `save_mode: async`; further saves wait. Specific
+        /// to Feedline.
+        saves_in_flight: u32 = 1, whole(1..=MOST_SAVES_IN_FLIGHT) "1";
+        /// Fraction of the training time that saving may cost, e.g. 0.05; determines the steps
+        /// between checkpoints instead of `steps_between_checkpoints`. Specific to Feedline.
+        overhead_budget: Option<f64> = None, budget() "null";
+        /// Concurrent writers or readers per rank. Specific to Feedline.
+        streams: u32 = 4, whole(1..=MOST_STREAMS) "4";
+        /// Bytes per write or read, a multiple of 4096. Specific to Feedline.
+        chunk_size: u64 = 8 << 20, chunk_size() "8388608";
+        /// Bytes that a rank may use for buffers. Default: one chunk per stream, or with
+        /// `save_mode: async` the state of the rank for each save in flight. Specific to Feedline.
+        pool_size: Option<u64> = None, optional_positive() "null";
+        /// Where tensors come from: `generated` chunk by chunk while writing, or `resident` in
+        /// memory, as in a real job. Specific to Feedline.
+        state: StateSource = StateSource::Generated, keyword() "generated";
+        /// Bypass the page cache; `auto` does so if the file system supports it. Specific to
+        /// Feedline.
+        odirect: DirectIo = DirectIo::Auto, keyword() "auto", then [
+            idle(
+                "checkpoint.type", Text, "rank_zero", "Ranks that write.",
+                "`model.parallelism` determines the writers",
+            ),
+            idle(
+                "checkpoint.model_datatype", Text, "", "Element type of the model's tensors.",
+                "use `model.model_datatype`",
+            ),
+            alias(
+                "checkpoint.model_size", "model.model_size_bytes", "Misplaced in some older files.",
+            ),
+        ];
     }
 }
 
@@ -148,26 +148,16 @@ keyword_enum! {
     }
 }
 
-/// Settings of kernel same-page merging (KSM).
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ksm {
-    /// Advice value passed to `madvise`.
-    pub madv_mergeable_id: u32,
-    /// Memory usage in percent that starts the wait.
-    pub high_ram_trigger: f64,
-    /// Memory usage in percent that ends the wait.
-    pub low_ram_exit: f64,
-    /// Longest wait in seconds.
-    pub await_time: f64,
-}
-
-impl Default for Ksm {
-    fn default() -> Self {
-        Self {
-            madv_mergeable_id: 12,
-            high_ram_trigger: 30.0,
-            low_ram_exit: 15.0,
-            await_time: 200.0,
-        }
+section! {
+    /// Settings of kernel same-page merging (KSM).
+    pub struct Ksm in "checkpoint.ksm" {
+        /// Advice value passed to `madvise`.
+        madv_mergeable_id: u32 = 12, count() "12", idle NO_TENSORS_HELD;
+        /// Memory usage in percent that starts the wait.
+        high_ram_trigger: f64 = 30.0, percent() "30.0", idle NO_TENSORS_HELD;
+        /// Memory usage in percent that ends the wait.
+        low_ram_exit: f64 = 15.0, percent() "15", idle NO_TENSORS_HELD;
+        /// Longest wait in seconds.
+        await_time: f64 = 200.0, number() "200", idle NO_TENSORS_HELD;
     }
 }

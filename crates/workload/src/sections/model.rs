@@ -1,46 +1,38 @@
 //! Section `model`: the state that a checkpoint holds.
 
 use crate::keyword::keyword_enum;
+use crate::schema::alias;
+use crate::section::section;
 
-/// The model whose state is checkpointed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Model {
-    /// Name of the model; part of the default run directory.
-    pub name: String,
-    /// Type of the model; only `transformer` has a meaning.
-    pub r#type: Option<String>,
-    /// Size in bytes of the opaque blob of a model that is not a transformer.
-    pub model_size_bytes: u64,
-    /// Element type of the model's tensors.
-    pub model_datatype: Datatype,
-    /// Element type of the optimizer's tensors.
-    pub optimizer_datatype: Datatype,
-    /// Sizes in bytes of explicit optimizer tensors.
-    pub optimization_groups: Vec<u64>,
-    /// Number of layers; none means that there is no layer state.
-    pub num_layers: Option<u64>,
-    /// Sizes in bytes of the explicit tensors of one layer.
-    pub layer_parameters: Vec<u64>,
-    /// How the model is distributed over the ranks.
-    pub parallelism: Parallelism,
-    /// Shape of a transformer.
-    pub transformer: Transformer,
-}
-
-impl Default for Model {
-    fn default() -> Self {
-        Self {
-            name: "default".to_owned(),
-            r#type: None,
-            model_size_bytes: 10_240,
-            model_datatype: Datatype::Fp16,
-            optimizer_datatype: Datatype::Fp32,
-            optimization_groups: Vec::new(),
-            num_layers: None,
-            layer_parameters: Vec::new(),
-            parallelism: Parallelism::default(),
-            transformer: Transformer::default(),
-        }
+section! {
+    /// The model whose state is checkpointed.
+    #[derive(Eq)]
+    pub struct Model in "model" {
+        /// Name of the model; part of the default run directory.
+        name: String = "default".to_owned(), text() "default";
+        /// Type of the model; checkpoints of a `transformer` have no opaque blob.
+        r#type("type"): Option<String> = None, optional_text() "null";
+        /// Size in bytes of the opaque blob in checkpoints of a model that is not a transformer.
+        model_size_bytes: u64 = 10_240, count() "10240";
+        /// Element type of the model's tensors.
+        model_datatype: Datatype = Datatype::Fp16, keyword() "fp16";
+        /// Element type of the optimizer's tensors.
+        optimizer_datatype: Datatype = Datatype::Fp32, keyword() "fp32";
+        /// Sizes in bytes of explicit optimizer tensors.
+        optimization_groups: Vec<u64> = Vec::new(), whole_list(0) "[]";
+        /// Number of layers; without any (0 or less), checkpoints have no layer state.
+        num_layers: Option<u64> = None, optional(1) "-1";
+        /// Sizes in bytes of the explicit tensors of one layer.
+        layer_parameters: Vec<u64> = Vec::new(), whole_list(0) "[]";
+        /// How the model is distributed over the ranks.
+        parallelism: Parallelism = Parallelism::default(), section;
+        /// Shape of a transformer.
+        transformer: Transformer = Transformer::default(), section, then [
+            alias(
+                "model.model_size", "model.model_size_bytes",
+                "Spelling of DLIO's documentation, which DLIO itself ignores.",
+            ),
+        ];
     }
 }
 
@@ -81,48 +73,34 @@ impl Datatype {
     }
 }
 
-/// How the model is distributed over the ranks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parallelism {
-    /// Ranks that share one layer.
-    pub tensor: u32,
-    /// Pipeline stages that the layers are split into.
-    pub pipeline: u32,
-    /// Copies of the model; none means as many as the ranks allow.
-    pub data: Option<u32>,
-    /// ZeRO stage, 0 to 3.
-    pub zero_stage: u8,
-}
-
-impl Default for Parallelism {
-    fn default() -> Self {
-        Self { tensor: 1, pipeline: 1, data: None, zero_stage: 0 }
+section! {
+    /// How the model is distributed over the ranks.
+    #[derive(Eq)]
+    pub struct Parallelism in "model.parallelism" {
+        /// Tensor parallelism: ranks that share one layer.
+        tensor: u32 = 1, positive() "1";
+        /// Pipeline parallelism: stages that the layers are split into.
+        pipeline: u32 = 1, positive() "1";
+        /// Data parallelism: copies of the model. Only for checkpoint mode `subset`.
+        data: Option<u32> = None, optional(1) "-1";
+        /// ZeRO stage, 0 to 3.
+        zero_stage: u8 = 0, whole(0..=3) "0";
     }
 }
 
-/// Shape of a transformer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transformer {
-    /// Size of the vocabulary.
-    pub vocab_size: u64,
-    /// Hidden size of the model.
-    pub hidden_size: u64,
-    /// Hidden size of the feed-forward block.
-    pub ffn_hidden_size: u64,
-    /// Number of attention heads.
-    pub num_attention_heads: u64,
-    /// Number of key and value heads.
-    pub num_kv_heads: u64,
-}
-
-impl Default for Transformer {
-    fn default() -> Self {
-        Self {
-            vocab_size: 32_000,
-            hidden_size: 2_048,
-            ffn_hidden_size: 8_192,
-            num_attention_heads: 32,
-            num_kv_heads: 8,
-        }
+section! {
+    /// Shape of a transformer.
+    #[derive(Eq)]
+    pub struct Transformer in "model.transformer" {
+        /// Size of the vocabulary.
+        vocab_size: u64 = 32_000, positive() "32000";
+        /// Hidden size of the model.
+        hidden_size: u64 = 2_048, positive() "2048";
+        /// Hidden size of the feed-forward block.
+        ffn_hidden_size: u64 = 8_192, positive() "8192";
+        /// Number of attention heads.
+        num_attention_heads: u64 = 32, positive() "32";
+        /// Number of key and value heads.
+        num_kv_heads: u64 = 8, positive() "8";
     }
 }

@@ -3,117 +3,137 @@
 use super::time::TimeSpec;
 use super::workload::Framework;
 use crate::keyword::keyword_enum;
+use crate::schema::Kind::{Number, Text};
+use crate::schema::{DLIO_IGNORES, alias, idle, used};
+use crate::section::section;
 use feedline_formats::{Element, Mapping, Python, SampleFormat};
 
-/// How samples are read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reader {
-    /// The emulated loader; by default that of the framework.
-    pub data_loader: DataLoader,
-    /// Python class of a plugin loader.
-    pub data_loader_classname: Option<String>,
-    /// Python class of a plugin reader.
-    pub reader_classname: Option<String>,
-    /// How samples are distributed to ranks; see [`Reader::sampler`].
-    pub data_loader_sampler: Option<Sampler>,
-    /// Samples per training batch and rank.
-    pub batch_size: u64,
-    /// Samples per evaluation batch and rank.
-    pub batch_size_eval: u64,
-    /// Reader workers per rank; 0 reads in the training thread.
-    pub read_threads: u32,
-    /// Batches of streamed formats that are preprocessed in parallel.
-    pub computation_threads: u32,
-    /// Batches to read ahead.
-    pub prefetch_size: u32,
-    /// How the order of files is shuffled.
-    pub file_shuffle: ShuffleMode,
-    /// How the order of samples is shuffled.
-    pub sample_shuffle: ShuffleMode,
-    /// Samples in the shuffle buffer of tf.data and DALI.
-    pub shuffle_size: u64,
-    /// Whether files are opened for every sample or kept.
-    pub read_type: ReadType,
-    /// Bytes per read call of the native and deep models, and of TensorFlow's record reader; none means
-    /// their default.
-    pub transfer_size: Option<u64>,
-    /// Emulated preprocessing time per sample.
-    pub preprocess_time: TimeSpec,
-    /// Whether PyTorch would copy batches into pinned memory; not emulated.
-    pub pin_memory: bool,
-    /// How PyTorch would start its workers.
-    pub multiprocessing_context: MultiprocessingContext,
-    /// Whether PyTorch's workers live for the whole run; none means the default of PyTorch or DLIO.
-    pub persistent_workers: Option<bool>,
-    /// Whether to bypass the page cache.
-    pub odirect: bool,
-    /// Whether to keep native DALI from memory-mapping its files.
-    pub dont_use_mmap: bool,
-    /// Shape of the tensor passed to the trainer; empty means as read or resized.
-    pub transformed_record_dims: Vec<u64>,
-    /// Element type of that tensor.
-    pub transformed_record_element_type: Element,
-    /// The order in which samples are read.
-    pub sample_order: SampleOrder,
-    /// How that order is distributed to ranks.
-    pub sharding: Sharding,
-    /// Whether the loader drops samples that do not fill a batch; none means like the framework.
-    pub drop_last: Option<bool>,
-    /// Whether the sampler drops samples that cannot be distributed evenly to all ranks; none means like
-    /// the framework.
-    pub sampler_drop_last: Option<bool>,
-    /// How a reader reads a sample, as set; see [`Workload::read_model`].
-    ///
-    /// [`Workload::read_model`]: crate::Workload::read_model
-    pub read_model: ReadModel,
-    /// The Python version whose buffered files the framework's readers use.
-    pub python: Python,
-    /// Whether readers burn the CPU time that the framework itself costs.
-    pub interpreter: Interpreter,
-    /// Reads in flight per reader in the deep model.
-    pub queue_depth: u32,
-    /// The system calls for reading.
-    pub io_engine: IoEngine,
-    /// Files that each reader keeps open with `read_type: memory`.
-    pub kept_files: u32,
-}
+const NO_TENSOR: &str = "samples are checked and dropped, not turned into tensors";
 
-impl Default for Reader {
-    fn default() -> Self {
-        Self {
-            data_loader: DataLoader::Tensorflow,
-            data_loader_classname: None,
-            reader_classname: None,
-            data_loader_sampler: None,
-            batch_size: 1,
-            batch_size_eval: 1,
-            read_threads: 1,
-            computation_threads: 1,
-            prefetch_size: 2,
-            file_shuffle: ShuffleMode::Off,
-            sample_shuffle: ShuffleMode::Off,
-            shuffle_size: 1024,
-            read_type: ReadType::OnDemand,
-            transfer_size: None,
-            preprocess_time: TimeSpec::default(),
-            pin_memory: true,
-            multiprocessing_context: MultiprocessingContext::Fork,
-            persistent_workers: None,
-            odirect: false,
-            dont_use_mmap: false,
-            transformed_record_dims: Vec::new(),
-            transformed_record_element_type: Element::UInt8,
-            sample_order: SampleOrder::Auto,
-            read_model: ReadModel::Auto,
-            python: Python::Before314,
-            interpreter: Interpreter::Auto,
-            sharding: Sharding::Auto,
-            drop_last: None,
-            sampler_drop_last: None,
-            queue_depth: 32,
-            io_engine: IoEngine::Auto,
-            kept_files: 1024,
-        }
+/// Most reader threads per rank: more than any machine has cores.
+const MOST_THREADS: i64 = 4096;
+/// Most batches that one rank reads ahead.
+const MOST_PREFETCH: i64 = 1 << 20;
+/// Most reads in flight per reader; each has a buffer.
+const MOST_IN_FLIGHT: i64 = 1024;
+/// Most open files per reader.
+const MOST_KEPT_FILES: i64 = 1 << 20;
+
+section! {
+    /// How samples are read.
+    pub struct Reader in "reader" {
+        /// Data loader to emulate; by default that of the framework.
+        data_loader: DataLoader = DataLoader::Tensorflow, keyword() "";
+        /// Python class of a plugin loader.
+        data_loader_classname: Option<String> = None, optional_text() "null";
+        /// Python class of a plugin reader.
+        reader_classname: Option<String> = None, optional_text() "null";
+        /// How samples are distributed to ranks; by default that of the data loader.
+        data_loader_sampler: Option<Sampler> = None, keyword() "null";
+        /// Samples per training batch and rank.
+        batch_size: u64 = 1, positive() "1";
+        /// Samples per evaluation batch and rank.
+        batch_size_eval: u64 = 1, positive() "1";
+        /// Reader workers per rank; 0 reads in the training thread.
+        read_threads: u32 = 1, whole(0..=MOST_THREADS) "1";
+        /// Batches of streamed formats that are preprocessed in parallel.
+        computation_threads: u32 = 1, whole(0..=MOST_THREADS) "1";
+        /// Batches to read ahead.
+        prefetch_size: u32 = 2, whole(0..=MOST_PREFETCH) "2";
+        /// Order of the files.
+        file_shuffle: ShuffleMode = ShuffleMode::Off, keyword() "'off'";
+        /// Order of the samples.
+        sample_shuffle: ShuffleMode = ShuffleMode::Off, keyword() "'off'";
+        /// Samples in the shuffle buffer of tf.data and DALI.
+        shuffle_size: u64 = 1024, count() "1024";
+        /// `on_demand` opens the file for every sample; `memory` keeps up to `kept_files` files
+        /// open, or decoded in memory if they are read whole.
+        read_type: ReadType = ReadType::OnDemand, keyword() "on_demand";
+        /// Bytes per read call: of the read models `native` and `deep` (default 1 MiB; a multiple
+        /// of 4096 with `odirect`), and of TensorFlow's record reader (default 256 KiB).
+        transfer_size: Option<u64> = None, optional(1) "null";
+        /// Emulated preprocessing time per sample.
+        preprocess_time: TimeSpec = TimeSpec::default(), time() "{}", then [
+            used(
+                "reader.preprocess_time_stdev", Number, "",
+                "Standard deviation of `preprocess_time`.",
+            ),
+        ];
+        /// Copy batches into pinned memory, as PyTorch would.
+        pin_memory: bool = true, bool() "true", idle NO_TENSOR;
+        /// How PyTorch starts its workers, which determines the cost of starting them
+        /// (`interpreter`). Feedline's readers are always threads. `forkserver` costs as much as
+        /// `spawn`.
+        multiprocessing_context: MultiprocessingContext = MultiprocessingContext::Fork,
+            keyword() "fork";
+        /// Whether PyTorch's workers live for the whole run instead of one epoch, which determines
+        /// how often starting them costs time (`interpreter`). Default: false, as in PyTorch; true
+        /// with `--as-dlio`. Specific to Feedline.
+        persistent_workers: Option<bool> = None, optional_bool() "";
+        /// Bypass the page cache when reading and generating.
+        odirect: bool = false, bool() "false";
+        /// Keep native DALI from memory-mapping its files; other loaders do not map files.
+        dont_use_mmap: bool = false, bool() "false";
+        /// Shape of the tensor passed to the trainer.
+        transformed_record_dims: Vec<u64> = Vec::new(), whole_list(1) "[]", idle NO_TENSOR;
+        /// Element type of the tensor passed to the trainer.
+        transformed_record_element_type: Element = Element::UInt8,
+            element_type() "uint8", idle NO_TENSOR;
+        /// Order in which samples are read, regardless of the shuffle keys; `dlio` means
+        /// `sequential` with `sharding: dlio`. Specific to Feedline.
+        sample_order: SampleOrder = SampleOrder::Auto, keyword() "auto";
+        /// How the samples of an epoch are distributed to ranks. `strided`: in turn, like
+        /// PyTorch's `DistributedSampler`. `blocked`: one block per rank. `files`: whole files in
+        /// turn, like tf.data's `Dataset.shard` and WebDataset's `split_by_node`. `records`: each
+        /// of R ranks reads all files and takes every R-th record. `dlio`: blocks of whole steps,
+        /// like DLIO's main branch (commit e1919d7). `dlio_2.0.0`: blocks that are shuffled
+        /// inside, like DLIO 2.0.0. `auto`: like the emulated loader, i.e. `strided` for pytorch,
+        /// `files` for streamed formats (`records` with tensorflow if there are fewer files than
+        /// ranks), otherwise `blocked`. Specific to Feedline.
+        sharding: Sharding = Sharding::Auto, keyword() "auto";
+        /// Drop samples that do not fill a batch, like PyTorch's `DataLoader(drop_last)` and
+        /// tf.data's `batch(drop_remainder)`. Default: true for DALI and `sharding: dlio`,
+        /// otherwise false. Specific to Feedline.
+        drop_last: Option<bool> = None, optional_bool() "null";
+        /// Drop samples that cannot be distributed evenly to all ranks, like PyTorch's
+        /// `DistributedSampler(drop_last)`; false repeats the first samples instead. Default:
+        /// false for pytorch, otherwise true. Specific to Feedline.
+        sampler_drop_last: Option<bool> = None, optional_bool() "null";
+        /// How a reader reads a sample. `framework`: makes the calls of the framework's own
+        /// reader, with their sizes, offsets and order (see [Fidelity](fidelity.md)). `native`:
+        /// few large reads, with decoding. `deep`: reads the bytes of a batch with many reads in
+        /// flight, without decoding. `auto`: `native` if `odirect`, `io_engine: io_uring` or
+        /// `mmap`, or the loader native_dali requires reads that Python's readers cannot make,
+        /// otherwise `framework`. Specific to Feedline.
+        read_model: ReadModel = ReadModel::Auto, keyword() "auto";
+        /// Python version whose buffered files the framework's readers use: `3.13` means 3.9 to
+        /// 3.13, whose buffer has the file system's preferred size; `3.14` means 3.14 and later,
+        /// whose buffer is at least 128 KiB. Specific to Feedline.
+        python: Python = Python::Before314, keyword() "'3.13'";
+        /// Whether readers also burn the CPU time that the framework spends outside of its read
+        /// calls (interpreter, passing batches, starting workers). Applies to `read_model:
+        /// framework` with the loaders pytorch and tensorflow. `auto`: if this machine has a
+        /// calibration for the format (see [Calibration](calibration.md)); `calibrated`: always,
+        /// and without a calibration the run is refused; `none`: never. Specific to Feedline.
+        interpreter: Interpreter = Interpreter::Auto, keyword() "auto";
+        /// Reads in flight per reader with `read_model: deep`. Specific to Feedline.
+        queue_depth: u32 = 32, whole(1..=MOST_IN_FLIGHT) "32";
+        /// System calls for reading: `sync` (pread), `mmap` (touches every page) or `io_uring`;
+        /// `auto` uses `mmap` where the framework's reader does, otherwise `sync`. Specific to
+        /// Feedline.
+        io_engine: IoEngine = IoEngine::Auto, keyword() "auto";
+        /// Files that each reader keeps open with `read_type: memory`; the least recently used
+        /// file is closed first. Specific to Feedline.
+        kept_files: u32 = 1024, whole(1..=MOST_KEPT_FILES) "1024", then [
+            idle(
+                "reader.file_access", Text, "multi", "How files are shared between ranks.",
+                DLIO_IGNORES,
+            ),
+            alias(
+                "data_reader", "reader",
+                "Old name of the section; its keys take precedence over those of `reader`.",
+            ),
+        ];
     }
 }
 

@@ -2,25 +2,60 @@
 
 use crate::keyword::keyword_enum;
 use crate::node::{Map, Value};
+use crate::schema::Kind::{Bool, Text, Whole};
+use crate::schema::used;
+use crate::section::section;
 
-/// Where data is stored.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Storage {
-    /// Type of storage.
-    pub storage_type: StorageType,
-    /// The folder or URL that data paths are relative to; the bucket with [`StorageType::S3`].
-    pub storage_root: String,
-    /// Options of an object store, by name.
-    pub storage_options: Map,
-}
-
-impl Default for Storage {
-    fn default() -> Self {
-        Self {
-            storage_type: StorageType::LocalFs,
-            storage_root: "./".to_owned(),
-            storage_options: Map::new(),
-        }
+section! {
+    /// Where data is stored.
+    pub struct Storage in "storage" {
+        /// Type of storage; `parallel_fs` means `local_fs`.
+        storage_type: StorageType = StorageType::LocalFs, storage_type() "local_fs";
+        /// Folder or URL that data paths are relative to; the bucket with `storage_type: s3`.
+        storage_root: String = "./".to_owned(), text() "./";
+        /// Options of an object store; the environment supplies those that are not set.
+        storage_options: Map = Map::new(), storage_options() "null", then [
+            used(
+                "storage.storage_options.access_key_id", Text, "",
+                "Access key ID of the credentials.",
+            ),
+            used(
+                "storage.storage_options.secret_access_key", Text, "",
+                "Secret access key of the credentials.",
+            ),
+            used(
+                "storage.storage_options.session_token", Text, "",
+                "Session token of temporary S3 credentials.",
+            ),
+            used(
+                "storage.storage_options.unsigned", Bool, "false",
+                "Send unsigned requests, for public data.",
+            ),
+            used(
+                "storage.storage_options.endpoint_url", Text, "",
+                "URL of the object store's endpoint.",
+            ),
+            used("storage.storage_options.region", Text, "us-east-1", "Region of the bucket."),
+            used(
+                "storage.storage_options.s3_force_path_style", Bool, "true",
+                "Put the bucket into the path of the URL; `false` puts it into the host name, unless \
+                 the host is an IP address or `localhost`.",
+            ),
+            used("storage.storage_options.s3_max_attempts", Whole, "5", "Attempts per request."),
+            used(
+                "storage.storage_options.stall_timeout", Whole, "30",
+                "Seconds without progress on a connection before the request is retried.",
+            ),
+            used(
+                "storage.storage_options.part_size", Whole, "8388608",
+                "Size in bytes of the first parts of an upload, at least 5 MiB.",
+            ),
+            used(
+                "storage.storage_options.uri_keys", Bool, "false",
+                "Read a data set that DLIO wrote to S3, whose object keys are complete URIs \
+                 (`s3://bucket/…`).",
+            ),
+        ];
     }
 }
 

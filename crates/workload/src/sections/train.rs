@@ -1,50 +1,46 @@
 //! Sections `train` and `evaluation`: epochs, steps and the emulated computation.
 
 use super::time::TimeSpec;
+use crate::schema::Kind::Number;
+use crate::schema::used;
+use crate::section::section;
 
-/// Epochs, steps and the emulated computation.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Train {
-    /// Number of passes over the data set.
-    pub epochs: u32,
-    /// Maximum number of steps per epoch, which is how DLIO uses the key despite its name.
-    pub total_training_steps: Option<u64>,
-    /// Maximum number of steps in the whole run. Specific to Feedline.
-    pub max_steps: Option<u64>,
-    /// Seed for all shuffling.
-    pub seed: u32,
-    /// Whether each epoch shuffles differently.
-    pub seed_change_epoch: bool,
-    /// Emulated computation time per step.
-    pub computation_time: TimeSpec,
-}
+/// Largest seed that NumPy's generator accepts.
+const MOST_SEED: i64 = u32::MAX as i64;
 
-impl Default for Train {
-    fn default() -> Self {
-        Self {
-            epochs: 1,
-            total_training_steps: None,
-            max_steps: None,
-            seed: 123,
-            seed_change_epoch: true,
-            computation_time: TimeSpec::default(),
-        }
+section! {
+    /// Epochs, steps and the emulated computation.
+    pub struct Train in "train" {
+        /// Number of passes over the data set.
+        epochs: u32 = 1, positive() "1";
+        /// Maximum number of steps per epoch (not in total, despite its name).
+        total_training_steps: Option<u64> = None, optional(1) "-1";
+        /// Maximum number of steps in the whole run. Specific to Feedline.
+        max_steps: Option<u64> = None, optional(1) "null";
+        /// Seed for all shuffling.
+        seed: u32 = 123, whole(0..=MOST_SEED) "123";
+        /// Shuffle each epoch differently.
+        seed_change_epoch: bool = true, bool() "true";
+        /// Emulated computation time per step.
+        computation_time: TimeSpec = TimeSpec::default(), time() "{}", then [
+            used(
+                "train.computation_time_stdev", Number, "",
+                "Standard deviation of `computation_time`.",
+            ),
+        ];
     }
 }
 
-/// When and how long evaluation runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Evaluation {
-    /// Emulated computation time per evaluation step.
-    pub eval_time: TimeSpec,
-    /// First epoch after which to evaluate.
-    pub eval_after_epoch: u32,
-    /// Epochs between evaluations.
-    pub epochs_between_evals: u32,
-}
-
-impl Default for Evaluation {
-    fn default() -> Self {
-        Self { eval_time: TimeSpec::default(), eval_after_epoch: 1, epochs_between_evals: 1 }
+section! {
+    /// When and how long evaluation runs.
+    pub struct Evaluation in "evaluation" {
+        /// Emulated computation time per evaluation step.
+        eval_time: TimeSpec = TimeSpec::default(), time() "{}", then [
+            used("evaluation.eval_time_stdev", Number, "", "Standard deviation of `eval_time`."),
+        ];
+        /// First epoch after which to evaluate.
+        eval_after_epoch: u32 = 1, count() "1";
+        /// Epochs between evaluations.
+        epochs_between_evals: u32 = 1, positive() "1";
     }
 }

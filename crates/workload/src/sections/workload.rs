@@ -7,6 +7,11 @@ use super::reader::{DataLoader, IoEngine, ReadModel, Reader};
 use super::storage::Storage;
 use super::train::{Evaluation, Train};
 use crate::keyword::keyword_enum;
+use crate::schema::Kind::Bool;
+use crate::schema::{Key, alias, choice, idle, used};
+use crate::section::section;
+
+const NO_PROFILER: &str = "Feedline starts no profiler";
 
 /// Every key of a workload file, typed, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -38,6 +43,24 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Every key, by section.
+    pub(crate) fn rows() -> Vec<Key> {
+        let help = "Framework to emulate when reading and checkpointing.";
+        let mut rows = vec![used("framework", choice::<Framework>(), "tensorflow", help)];
+        rows.extend(Workflow::rows());
+        rows.extend(Model::rows());
+        rows.extend(Storage::rows());
+        rows.extend(Dataset::rows());
+        rows.extend(Reader::rows());
+        rows.extend(Train::rows());
+        rows.extend(Evaluation::rows());
+        rows.extend(Checkpoint::rows());
+        rows.extend(Output::rows());
+        rows.extend(Metric::rows());
+        rows.extend(Profiling::rows());
+        rows
+    }
+
     /// Whether samples are shuffled in a buffer after being read in order.
     pub fn has_shuffle_buffer(&self) -> bool {
         self.dataset.format.is_streamed || self.reader.data_loader == DataLoader::NativeDali
@@ -89,33 +112,30 @@ keyword_enum! {
     }
 }
 
-/// Which phases of a run are on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Workflow {
-    /// Generate the data set first.
-    pub generate_data: bool,
-    /// Run the training loop.
-    pub train: bool,
-    /// Evaluate between epochs of training.
-    pub evaluation: bool,
-    /// Checkpoint during training, or on its own if `train` is off.
-    pub checkpoint: bool,
-    /// Run the profiler named in `profiling`; not emulated.
-    pub profiling: bool,
-    /// The key that `dlio_benchmark_query` prints; not emulated.
-    pub query: Option<String>,
-}
-
-impl Default for Workflow {
-    fn default() -> Self {
-        Self {
-            generate_data: false,
-            train: true,
-            evaluation: false,
-            checkpoint: false,
-            profiling: false,
-            query: None,
-        }
+section! {
+    /// Which phases of a run are on.
+    #[derive(Eq)]
+    pub struct Workflow in "workflow" {
+        /// Generate the data set first.
+        generate_data: bool = false, bool() "false";
+        /// Run the training loop.
+        train: bool = true, bool() "true";
+        /// Evaluate between epochs of training.
+        evaluation: bool = false, bool() "false";
+        /// Checkpoint during training, or on its own if training is off.
+        checkpoint: bool = false, bool() "false";
+        /// Run the profiler named in `profiling`.
+        profiling: bool = false, bool() "false", idle NO_PROFILER;
+        /// Key that `dlio_benchmark_query` prints.
+        query: Option<String> = None,
+            optional_text() "null",
+            idle "use `feedline run --dry-run` or `feedline workloads NAME` instead", then [
+            idle(
+                "workflow.debug", Bool, "false", "Left over from early versions of DLIO.",
+                "DLIO does not read it",
+            ),
+            alias("workflow.evaluate", "workflow.evaluation", "Spelling in some older files."),
+        ];
     }
 }
 
@@ -131,48 +151,35 @@ impl Workflow {
     }
 }
 
-/// Where results go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
-    /// Folder for all results; none means the run directory.
-    pub folder: Option<String>,
-    /// Name of the log file in that folder.
-    pub log_file: String,
+section! {
+    /// Where results go.
+    #[derive(Eq)]
+    pub struct Output in "output" {
+        /// Folder for all results. Default: the run directory.
+        folder: Option<String> = None, optional_text() "null";
+        /// Name of the log file.
+        log_file: String = "dlio.log".to_owned(), text() "dlio.log";
+        /// Which steps of a block are left out of the metrics.
+        metric: OutputMetric = OutputMetric::default(), section;
+    }
+}
+
+section! {
     /// Which steps of a block are left out of the metrics.
-    pub metric: OutputMetric,
-}
-
-impl Default for Output {
-    fn default() -> Self {
-        Self { folder: None, log_file: "dlio.log".to_owned(), metric: OutputMetric::default() }
+    #[derive(Eq)]
+    pub struct OutputMetric in "output.metric" {
+        /// Steps to leave out of the metrics at the start of a block.
+        exclude_start_steps: u64 = 1, count() "1";
+        /// Steps to leave out of the metrics at the end of a block.
+        exclude_end_steps: u64 = 0, count() "0";
     }
 }
 
-/// Which steps of a block are left out of the metrics.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutputMetric {
-    /// Steps left out at the start.
-    pub exclude_start_steps: u64,
-    /// Steps left out at the end.
-    pub exclude_end_steps: u64,
-}
-
-impl Default for OutputMetric {
-    fn default() -> Self {
-        Self { exclude_start_steps: 1, exclude_end_steps: 0 }
-    }
-}
-
-/// The target that a run should reach.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Metric {
-    /// Target for accelerator utilization, as a fraction.
-    pub au: f64,
-}
-
-impl Default for Metric {
-    fn default() -> Self {
-        Self { au: 0.90 }
+section! {
+    /// The target that a run should reach.
+    pub struct Metric in "metric" {
+        /// Target for accelerator utilization, as a fraction.
+        au: f64 = 0.90, bounded(0.0..=1.0, "a fraction from 0 to 1") "0.90";
     }
 }
 
@@ -192,11 +199,13 @@ keyword_enum! {
     }
 }
 
-/// Profilers that DLIO would run; Feedline runs none.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Profiling {
-    /// The profiler to start.
-    pub profiler: Profiler,
-    /// Devices for `iostat` to watch; empty means all.
-    pub iostat_devices: Vec<String>,
+section! {
+    /// Profilers that DLIO would run; Feedline runs none.
+    #[derive(Eq)]
+    pub struct Profiling in "profiling" {
+        /// Profiler to run alongside the benchmark.
+        profiler: Profiler = Default::default(), keyword() "iostat", idle NO_PROFILER;
+        /// Devices for iostat to watch; empty means all.
+        iostat_devices: Vec<String> = Default::default(), text_list() "[]", idle NO_PROFILER;
+    }
 }
