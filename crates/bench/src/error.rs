@@ -10,60 +10,34 @@ use feedline_store::{RemoteFault, StoreError};
 /// Why a run did not finish. Every variant names the user's own object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of a variant says what its fields hold")]
 pub enum BenchError {
     /// The workload asks for something that Feedline does not do yet.
     #[error("{what} cannot be run yet; {instead}")]
-    Unsupported {
-        /// What was asked for, with its key.
-        what: String,
-        /// What is supported instead.
-        instead: String,
-    },
+    Unsupported { what: String, instead: String },
     /// DLIO itself would train on nothing here (Q0).
     #[error(
         "as DLIO, this run has no step: {files} files are trimmed to a multiple of {unit} \
          (samples per file x batch x ranks)"
     )]
-    DlioTrimsAll {
-        /// Files of the data set.
-        files: u64,
-        /// What DLIO trims to a multiple of.
-        unit: u64,
-    },
+    DlioTrimsAll { files: u64, unit: u64 },
     /// DLIO 2.0.0 itself would wait for ever here: the last rank has no sample where it looks for one.
     #[error(
         "DLIO 2.0.0 hangs where {units} samples or files cannot be dealt to {ranks} ranks evenly"
     )]
-    DlioStuck {
-        /// Samples, or files where those are dealt.
-        units: u64,
-        /// Number of ranks.
-        ranks: u64,
-    },
+    DlioStuck { units: u64, ranks: u64 },
     /// The workload insists on a calibration, and there is none.
     #[error("`reader.interpreter: calibrated`: this machine has no calibration")]
     NotCalibrated,
     /// The workload insists on a calibration, and there is none for its format.
     #[error("`reader.interpreter: calibrated`: {file} does not cover this kind of {format}")]
-    FormatNotCalibrated {
-        /// Name of the format.
-        format: String,
-        /// The calibration's file.
-        file: String,
-    },
+    FormatNotCalibrated { format: String, file: String },
     /// The batches that workers have ready need more memory than there is.
     #[error(
         "batches that are read ahead need {needed} bytes of memory on {ranks} ranks, as in \
          PyTorch, and {available} are available"
     )]
-    BatchesBeyondMemory {
-        /// Ranks of the machine.
-        ranks: u32,
-        /// Bytes of their batches.
-        needed: u64,
-        /// Bytes that programs can still have.
-        available: u64,
-    },
+    BatchesBeyondMemory { ranks: u32, needed: u64, available: u64 },
     /// The format cannot be laid out as the workload says.
     #[error(transparent)]
     Options(#[from] OptionError),
@@ -75,38 +49,16 @@ pub enum BenchError {
     Store(#[from] StoreError),
     /// The storage is too full for the checkpoints that exist at a time.
     #[error("{folder}: checkpoints need {needed} bytes, {free} are free")]
-    NoRoomToSave {
-        /// The folder of the checkpoints.
-        folder: String,
-        /// Bytes of all checkpoints that exist at a time.
-        needed: u64,
-        /// Bytes that are free.
-        free: u64,
-    },
+    NoRoomToSave { folder: String, needed: u64, free: u64 },
     /// Buffers or tensors do not fit into memory.
     #[error("checkpoints need {needed} bytes of memory on this host, {available} are available")]
-    NoMemory {
-        /// Bytes of buffers and of tensors that are held.
-        needed: u64,
-        /// Bytes that are available.
-        available: u64,
-    },
+    NoMemory { needed: u64, available: u64 },
     /// There is a file where the checkpoint folder should be.
     #[error("{folder}: is a file, expected a folder")]
-    NoCheckpointFolder {
-        /// The path as the user knows it.
-        folder: String,
-    },
+    NoCheckpointFolder { folder: String },
     /// There are fewer checkpoints than are to be read.
     #[error("{folder}: expected {expected} complete checkpoints, found {found}")]
-    FewCheckpoints {
-        /// The folder of the checkpoints.
-        folder: String,
-        /// How many are to be read.
-        expected: u64,
-        /// How many there are.
-        found: u64,
-    },
+    FewCheckpoints { folder: String, expected: u64, found: u64 },
     /// The model's state cannot be laid out on the ranks.
     #[error(transparent)]
     Model(#[from] LayoutError),
@@ -118,52 +70,25 @@ pub enum BenchError {
     Load(#[from] LoadError),
     /// A result file could not be written.
     #[error("{file}: cannot be written")]
-    Output {
-        /// The file.
-        file: String,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
+    Output { file: String, source: std::io::Error },
     /// Another run is writing into the output folder.
     #[error("{folder}: another run is writing its results here")]
-    OutputBusy {
-        /// The folder.
-        folder: String,
-    },
+    OutputBusy { folder: String },
     /// The output folder holds the results of an earlier run.
     #[error("{folder}: holds the results of an earlier run")]
-    OutputTaken {
-        /// The folder.
-        folder: String,
-    },
+    OutputTaken { folder: String },
     /// The system starts no further thread.
     #[error("{name}: cannot start its thread")]
-    NoThread {
-        /// What it was to do.
-        name: String,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
+    NoThread { name: String, source: std::io::Error },
     /// A rank ended in a fault of Feedline's own; its words are on stderr.
     #[error("rank {rank} panicked")]
-    RankPanicked {
-        /// The rank.
-        rank: u32,
-    },
+    RankPanicked { rank: u32 },
     /// A machine of the job does not see the data set.
     #[error("{file}: missing on host {host}, but present on the host of rank 0")]
-    NotOnHost {
-        /// The file as the user knows it.
-        file: String,
-        /// The host on which the file is missing.
-        host: String,
-    },
+    NotOnHost { file: String, host: String },
     /// A message of another process makes no sense.
     #[error("process {process} of the job runs a different version of Feedline")]
-    OtherBuild {
-        /// The process.
-        process: u32,
-    },
+    OtherBuild { process: u32 },
     /// It was asked to stop and has nothing to show for it.
     #[error("stopped")]
     Stopped,

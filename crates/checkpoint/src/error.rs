@@ -6,37 +6,17 @@ use feedline_store::StoreError;
 /// Why a file is not a checkpoint that can be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of a variant says what its fields hold")]
 pub enum ContainerError {
     /// The file ends too early, or says something that cannot be.
     #[error("not a {container} file: {what} at byte {offset}")]
-    Damaged {
-        /// The format it was taken for.
-        container: &'static str,
-        /// What was found.
-        what: &'static str,
-        /// Byte at which it was found.
-        offset: u64,
-    },
+    Damaged { container: &'static str, what: &'static str, offset: u64 },
     /// It is valid, but of a kind that is not read here.
     #[error("unsupported {container} file: {what}")]
-    Unsupported {
-        /// Name of the container.
-        container: &'static str,
-        /// What of it.
-        what: String,
-    },
+    Unsupported { container: &'static str, what: String },
     /// What describes the tensors would take more memory than it may.
     #[error("{container} file: {what} of {needed} bytes, the limit is {limit}")]
-    TooMuch {
-        /// Name of the container.
-        container: &'static str,
-        /// What is so large.
-        what: &'static str,
-        /// Bytes it would take.
-        needed: u64,
-        /// Bytes it may take.
-        limit: u64,
-    },
+    TooMuch { container: &'static str, what: &'static str, needed: u64, limit: u64 },
     /// The header of a safetensors file is wrong.
     #[error(transparent)]
     Header(#[from] DecodeError),

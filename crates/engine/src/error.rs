@@ -10,6 +10,7 @@ use feedline_workload::WorkloadError;
 /// Why a run did not take place, or did not finish. Every variant names the user's own object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of a variant says what its fields hold")]
 pub enum EngineError {
     /// The workload file, or an override of it, is wrong.
     #[error(transparent)]
@@ -19,40 +20,19 @@ pub enum EngineError {
     Bench(#[from] BenchError),
     /// A path was named, and there is no file.
     #[error("{name}: no such workload file")]
-    NoWorkloadFile {
-        /// The path as the user wrote it.
-        name: String,
-    },
+    NoWorkloadFile { name: String },
     /// A name that no shipped workload has.
     #[error("no workload is called `{name}`")]
-    UnknownWorkload {
-        /// The name.
-        name: String,
-        /// Shipped workloads with similar names, or a file that the user may have meant.
-        meant: Vec<String>,
-    },
+    UnknownWorkload { name: String, meant: Vec<String> },
     /// A file of the user cannot be read.
     #[error("{path}: cannot be read")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why not.
-        source: io::Error,
-    },
+    Unreadable { path: String, source: io::Error },
     /// The user named a calibration that is not there.
     #[error("{file}: no such calibration")]
-    NoCalibration {
-        /// The file.
-        file: String,
-    },
+    NoCalibration { file: String },
     /// A run needs a calibration, and the file holds something else.
     #[error("{file}")]
-    BadCalibration {
-        /// The file.
-        file: String,
-        /// What is wrong with it.
-        source: CalibrationError,
-    },
+    BadCalibration { file: String, source: CalibrationError },
     /// A limit or a fault of the emulated storage is not in the form of one.
     #[error(transparent)]
     Emulation(#[from] EmulationError),
@@ -64,12 +44,7 @@ pub enum EngineError {
     Team(TooFewRanks),
     /// Process 0 of the job runs another build.
     #[error("this is Feedline {ours}, and process 0 runs Feedline {theirs}")]
-    OtherVersion {
-        /// This process's version.
-        ours: String,
-        /// That of process 0.
-        theirs: String,
-    },
+    OtherVersion { ours: String, theirs: String },
     /// What process 0 sent is not an order of this build.
     #[error("process 0 runs a different version of Feedline")]
     OtherMessage(#[source] serde_json::Error),

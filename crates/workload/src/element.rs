@@ -4,69 +4,28 @@
 
 use feedline_formats::Element;
 
-/// Other spellings that NumPy takes on a 64-bit Linux, with the type that each means.
-const SPELLINGS: &[(&str, Element)] = &[
-    ("?", Element::Bool),
-    ("b1", Element::Bool),
-    ("bool_", Element::Bool),
-    ("bool8", Element::Bool),
-    ("b", Element::Int8),
-    ("i1", Element::Int8),
-    ("byte", Element::Int8),
-    ("h", Element::Int16),
-    ("i2", Element::Int16),
-    ("short", Element::Int16),
-    ("i", Element::Int32),
-    ("i4", Element::Int32),
-    ("intc", Element::Int32),
-    ("l", Element::Int64),
-    ("q", Element::Int64),
-    ("i8", Element::Int64),
-    ("int", Element::Int64),
-    ("int_", Element::Int64),
-    ("intp", Element::Int64),
-    ("long", Element::Int64),
-    ("longlong", Element::Int64),
-    ("B", Element::UInt8),
-    ("u1", Element::UInt8),
-    ("ubyte", Element::UInt8),
-    ("H", Element::UInt16),
-    ("u2", Element::UInt16),
-    ("ushort", Element::UInt16),
-    ("I", Element::UInt32),
-    ("u4", Element::UInt32),
-    ("uintc", Element::UInt32),
-    ("L", Element::UInt64),
-    ("Q", Element::UInt64),
-    ("u8", Element::UInt64),
-    ("uint", Element::UInt64),
-    ("uintp", Element::UInt64),
-    ("ulong", Element::UInt64),
-    ("ulonglong", Element::UInt64),
-    ("e", Element::Float16),
-    ("f2", Element::Float16),
-    ("half", Element::Float16),
-    ("f", Element::Float32),
-    ("f4", Element::Float32),
-    ("single", Element::Float32),
-    ("d", Element::Float64),
-    ("f8", Element::Float64),
-    ("double", Element::Float64),
-    ("float", Element::Float64),
-    ("float_", Element::Float64),
-    ("F", Element::Complex64),
-    ("c8", Element::Complex64),
-    ("csingle", Element::Complex64),
-    ("D", Element::Complex128),
-    ("c16", Element::Complex128),
-    ("complex", Element::Complex128),
-    ("cdouble", Element::Complex128),
+/// The other spellings that NumPy accepts for each type on 64-bit Linux.
+const SPELLINGS: &[(Element, &[&str])] = &[
+    (Element::Bool, &["?", "b1", "bool_", "bool8"]),
+    (Element::Int8, &["b", "i1", "byte"]),
+    (Element::Int16, &["h", "i2", "short"]),
+    (Element::Int32, &["i", "i4", "intc"]),
+    (Element::Int64, &["l", "q", "i8", "int", "int_", "intp", "long", "longlong"]),
+    (Element::UInt8, &["B", "u1", "ubyte"]),
+    (Element::UInt16, &["H", "u2", "ushort"]),
+    (Element::UInt32, &["I", "u4", "uintc"]),
+    (Element::UInt64, &["L", "Q", "u8", "uint", "uintp", "ulong", "ulonglong"]),
+    (Element::Float16, &["e", "f2", "half"]),
+    (Element::Float32, &["f", "f4", "single"]),
+    (Element::Float64, &["d", "f8", "double", "float", "float_"]),
+    (Element::Complex64, &["F", "c8", "csingle"]),
+    (Element::Complex128, &["D", "c16", "complex", "cdouble"]),
 ];
 
 /// The element type that NumPy knows by this spelling.
 pub(crate) fn parse(spelling: &str) -> Option<Element> {
-    let other = || SPELLINGS.iter().find(|(other, _)| *other == spelling).map(|(_, it)| *it);
-    Element::parse(spelling).or_else(other)
+    let other = || SPELLINGS.iter().find(|(_, others)| others.contains(&spelling));
+    Element::parse(spelling).or_else(|| other().map(|(element, _)| *element))
 }
 
 /// The full names, for messages and the reference page.

@@ -283,72 +283,63 @@ pub enum WorkloadError {
 impl WorkloadError {
     /// What to type to fix the error, if there is something.
     pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::OverrideAbsent { text, nearest, .. } => {
-                Some(absent_hint(text, nearest.as_deref()))
-            }
+        Some(match self {
+            Self::OverrideAbsent { text, nearest, .. } => absent_hint(text, nearest.as_deref()),
             Self::OverrideExists { text, .. } => {
-                Some(format!("change it with `++{}`", text.trim_start_matches('+')))
+                format!("change it with `++{}`", text.trim_start_matches('+'))
             }
-            Self::DeleteAbsent { nearest, .. } => {
-                nearest.as_ref().map(|key| format!("did you mean `~{key}`?"))
-            }
-            Self::UnknownFlag { nearest, .. } => {
-                nearest.map(|flag| format!("did you mean `{flag}`?"))
-            }
-            Self::UnsupportedFlag { hint, .. } => Some((*hint).to_owned()),
+            Self::DeleteAbsent { nearest: Some(key), .. } => format!("did you mean `~{key}`?"),
+            Self::UnknownFlag { nearest: Some(flag), .. } => format!("did you mean `{flag}`?"),
             Self::UnknownWorkload { nearest, .. } if !nearest.is_empty() => {
-                Some(format!("did you mean {}?", list_of_names(nearest)))
+                format!("did you mean {}?", list_of_names(nearest))
             }
-            Self::BadReference { .. } => {
-                Some("use `${section.key}` or `${now:%Y-%m-%d}`".to_owned())
-            }
+            Self::BadReference { .. } => "use `${section.key}` or `${now:%Y-%m-%d}`".into(),
             Self::FrameworkLoader { framework, .. } => {
-                Some(format!("use `reader.data_loader={framework}`, or change `framework`"))
+                format!("use `reader.data_loader={framework}`, or change `framework`")
             }
             Self::TfrecordWithTorch => {
-                Some("use `framework=tensorflow`, or another `dataset.format`".to_owned())
+                "use `framework=tensorflow`, or another `dataset.format`".into()
             }
-            Self::Combination { hint, .. } => Some((*hint).to_owned()),
+            Self::UnsupportedFlag { hint, .. } | Self::Combination { hint, .. } => (*hint).into(),
             Self::SamplerMissing { .. } => {
-                Some("set `reader.data_loader_sampler` to `index` or `iterative`".to_owned())
+                "set `reader.data_loader_sampler` to `index` or `iterative`".into()
             }
             Self::DataParallelismGiven { .. } => {
-                Some("remove the key, or set `checkpoint.mode=subset`".to_owned())
+                "remove the key, or set `checkpoint.mode=subset`".into()
             }
             Self::RanksNotMultiple { model_ranks, .. } => {
-                Some(format!("run with {model_ranks} ranks, or set `checkpoint.mode=subset`"))
+                format!("run with {model_ranks} ranks, or set `checkpoint.mode=subset`")
             }
             Self::ReadsExceedKept { read, .. } => {
-                Some(format!("use `checkpoint.keep_last={read}`, or remove the key to keep all"))
+                format!("use `checkpoint.keep_last={read}`, or remove the key to keep all")
             }
             Self::ChunkBytes { .. } => {
-                Some("lower `checkpoint.streams` or `checkpoint.chunk_size`".to_owned())
+                "lower `checkpoint.streams` or `checkpoint.chunk_size`".into()
             }
             Self::PoolTooSmall { needed, .. } => {
-                Some(format!("use `checkpoint.pool_size={needed}`, or lower `checkpoint.streams`"))
+                format!("use `checkpoint.pool_size={needed}`, or lower `checkpoint.streams`")
             }
             Self::NothingToDo => {
-                Some("set `workflow.generate_data=true` or `workflow.train=true`".to_owned())
+                "set `workflow.generate_data=true` or `workflow.train=true`".into()
             }
             Self::StepsBeyondData { available, .. } => {
-                Some(format!("use at most `train.total_training_steps={available}`"))
+                format!("use at most `train.total_training_steps={available}`")
             }
-            Self::BatchBeyondData { phase, batch, .. } => Some(format!(
+            Self::BatchBeyondData { phase, batch, .. } => format!(
                 "raise `{}` or lower `{}` from {batch}",
                 phase.files_key(),
                 phase.batch_key()
-            )),
-            Self::RanksBeyondFiles { files, .. } => Some(format!(
+            ),
+            Self::RanksBeyondFiles { files, .. } => format!(
                 "use at most {files} ranks, or `reader.sharding=records` to read all files on all ranks"
-            )),
-            Self::RanksBeyondData { phase, samples, batch, .. } => Some(format!(
+            ),
+            Self::RanksBeyondData { phase, samples, batch, .. } => format!(
                 "use at most {} ranks, or raise `{}`",
                 samples / batch.max(&1),
                 phase.files_key()
-            )),
-            _ => None,
-        }
+            ),
+            _ => return None,
+        })
     }
 }
 
