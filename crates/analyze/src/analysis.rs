@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::layer::{StackLayer, StallCause};
+use crate::named::named_enum;
 
 /// The version of the JSON object; counts up when a reader of the version before would misread it.
 pub const VERSION: u32 = 1;
@@ -207,19 +208,18 @@ pub struct StallVerdict {
     pub read_bytes_per_second: Option<f64>,
 }
 
-/// How well the trace supports a claim.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Confidence {
-    /// Estimated from averages.
-    #[default]
-    Low,
-    /// Inferred from order or time.
-    Medium,
-    /// The trace says so.
-    High,
+named_enum! {
+    /// How well the trace supports a claim.
+    #[derive(Default)]
+    pub enum Confidence {
+        /// Estimated from averages.
+        #[default]
+        Low = "low",
+        /// Inferred from order or time.
+        Medium = "medium",
+        /// The trace says so.
+        High = "high",
+    }
 }
 
 /// Time of a cause.
@@ -638,17 +638,16 @@ pub struct Epoch {
     pub samples: u64,
 }
 
-/// What a step is part of.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    /// Training.
-    #[default]
-    Train,
-    /// Evaluation.
-    Evaluate,
+named_enum! {
+    /// What a step is part of.
+    #[derive(Default)]
+    pub enum Phase {
+        /// Training.
+        #[default]
+        Train = "train",
+        /// Evaluation.
+        Evaluate = "evaluate",
+    }
 }
 
 /// A step of a rank: from the beginning of a fetch to the beginning of the next one, or of a checkpoint, or

@@ -5,177 +5,92 @@
 
 use feedline_recorder::{Class, OPS};
 use feedline_trace::EventKind;
-use serde::{Deserialize, Serialize};
+
+use crate::named::named_enum;
 
 /// How many layers there are.
 pub const LAYERS: usize = StackLayer::ALL.len();
 /// How many causes there are.
 pub const CAUSES: usize = StallCause::ALL.len();
 
-/// A layer of the stack, from the top down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[repr(u8)]
-pub enum StackLayer {
-    /// The whole program, as it says itself.
-    App,
-    /// Epochs, blocks, training and evaluation.
-    Pipeline,
-    /// The consumer waits for its next batch.
-    Fetch,
-    /// The accelerator's work.
-    Compute,
-    /// Collectives.
-    Communication,
-    /// Copies to and from the accelerator.
-    Device,
-    /// Saving and loading checkpoints.
-    Checkpoint,
-    /// A worker's work on a batch.
-    Batch,
-    /// A worker's work on a sample.
-    Sample,
-    /// Reading and decoding of a sample's format.
-    Decode,
-    /// Preprocessing, augmentation.
-    Transform,
-    /// Samples are put together into a batch.
-    Collate,
-    /// Calls on files.
-    Storage,
-    /// Requests to object stores.
-    ObjectStore,
-    /// Processes that begin, end, or are waited for.
-    Process,
-    /// Anything else that a program said of itself.
-    Other,
-    /// Names, metadata, counters: nothing that takes time.
-    Meta,
+named_enum! {
+    /// A layer of the stack, from the top down.
+    pub enum StackLayer {
+        /// The whole program, as it says itself.
+        App = "app",
+        /// Epochs, blocks, training and evaluation.
+        Pipeline = "pipeline",
+        /// The consumer waits for its next batch.
+        Fetch = "fetch",
+        /// The accelerator's work.
+        Compute = "compute",
+        /// Collectives.
+        Communication = "communication",
+        /// Copies to and from the accelerator.
+        Device = "device",
+        /// Saving and loading checkpoints.
+        Checkpoint = "checkpoint",
+        /// A worker's work on a batch.
+        Batch = "batch",
+        /// A worker's work on a sample.
+        Sample = "sample",
+        /// Reading and decoding of a sample's format.
+        Decode = "decode",
+        /// Preprocessing, augmentation.
+        Transform = "transform",
+        /// Samples are put together into a batch.
+        Collate = "collate",
+        /// Calls on files.
+        Storage = "storage",
+        /// Requests to object stores.
+        ObjectStore = "object-store",
+        /// Processes that begin, end, or are waited for.
+        Process = "process",
+        /// Anything else that a program said of itself.
+        Other = "other",
+        /// Names, metadata, counters: nothing that takes time.
+        Meta = "meta",
+    }
 }
 
 impl StackLayer {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
-        Self::App,
-        Self::Pipeline,
-        Self::Fetch,
-        Self::Compute,
-        Self::Communication,
-        Self::Device,
-        Self::Checkpoint,
-        Self::Batch,
-        Self::Sample,
-        Self::Decode,
-        Self::Transform,
-        Self::Collate,
-        Self::Storage,
-        Self::ObjectStore,
-        Self::Process,
-        Self::Other,
-        Self::Meta,
-    ];
-
-    /// The word for it in reports and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::App => "app",
-            Self::Pipeline => "pipeline",
-            Self::Fetch => "fetch",
-            Self::Compute => "compute",
-            Self::Communication => "communication",
-            Self::Device => "device",
-            Self::Checkpoint => "checkpoint",
-            Self::Batch => "batch",
-            Self::Sample => "sample",
-            Self::Decode => "decode",
-            Self::Transform => "transform",
-            Self::Collate => "collate",
-            Self::Storage => "storage",
-            Self::ObjectStore => "object-store",
-            Self::Process => "process",
-            Self::Other => "other",
-            Self::Meta => "meta",
-        }
-    }
-
     /// Whether it is input and output: of files or objects.
     pub fn is_io(self) -> bool {
         matches!(self, Self::Storage | Self::ObjectStore)
     }
 }
 
-/// What a stalled consumer waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[repr(u8)]
-pub enum StallCause {
-    /// Opening, closing, listing files and asking about them.
-    Open,
-    /// Reading files.
-    Read,
-    /// Writing files, and waiting until they are on the device.
-    Write,
-    /// Requests to object stores.
-    ObjectStore,
-    /// Bytes are there and are checked or decoded.
-    Decode,
-    /// Decoded samples are preprocessed.
-    Transform,
-    /// The worker's own code: in none of the others while it works on the batch.
-    Python,
-    /// Samples are put together into a batch.
-    Collate,
-    /// The batch is ready and on its way: queues, pickling, pinned memory.
-    HandOff,
-    /// No worker had begun: all were busy with other batches.
-    Workers,
-    /// No worker had begun although one was free: it had not been told to, or could not in time.
-    Prefetch,
-    /// Workers were not alive yet.
-    StartUp,
-    /// Another rank was late.
-    Peer,
-    /// The trace does not say.
-    Unknown,
-}
-
-impl StallCause {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
-        Self::Open,
-        Self::Read,
-        Self::Write,
-        Self::ObjectStore,
-        Self::Decode,
-        Self::Transform,
-        Self::Python,
-        Self::Collate,
-        Self::HandOff,
-        Self::Workers,
-        Self::Prefetch,
-        Self::StartUp,
-        Self::Peer,
-        Self::Unknown,
-    ];
-
-    /// The word for it in reports and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::ObjectStore => "object-store",
-            Self::Decode => "decode",
-            Self::Transform => "transform",
-            Self::Python => "python",
-            Self::Collate => "collate",
-            Self::HandOff => "hand-off",
-            Self::Workers => "workers",
-            Self::Prefetch => "prefetch",
-            Self::StartUp => "start-up",
-            Self::Peer => "peer",
-            Self::Unknown => "unknown",
-        }
+named_enum! {
+    /// What a stalled consumer waits for.
+    pub enum StallCause {
+        /// Opening, closing, listing files and asking about them.
+        Open = "open",
+        /// Reading files.
+        Read = "read",
+        /// Writing files, and waiting until they are on the device.
+        Write = "write",
+        /// Requests to object stores.
+        ObjectStore = "object-store",
+        /// Bytes are there and are checked or decoded.
+        Decode = "decode",
+        /// Decoded samples are preprocessed.
+        Transform = "transform",
+        /// The worker's own code: in none of the others while it works on the batch.
+        Python = "python",
+        /// Samples are put together into a batch.
+        Collate = "collate",
+        /// The batch is ready and on its way: queues, pickling, pinned memory.
+        HandOff = "hand-off",
+        /// No worker had begun: all were busy with other batches.
+        Workers = "workers",
+        /// No worker had begun although one was free: it had not been told to, or could not in time.
+        Prefetch = "prefetch",
+        /// Workers were not alive yet.
+        StartUp = "start-up",
+        /// Another rank was late.
+        Peer = "peer",
+        /// The trace does not say.
+        Unknown = "unknown",
     }
 }
 

@@ -32,6 +32,7 @@ mod histogram;
 pub mod interval;
 mod lanes;
 pub mod layer;
+mod named;
 mod resample;
 pub mod row;
 mod saturating;

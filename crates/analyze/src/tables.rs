@@ -1,7 +1,7 @@
 //! An analysis as tables: what `--export` writes and `feedline sql` reads.
 
-use crate::analysis::{Analysis, FileUse, Phase};
-use crate::layer::StallCause;
+use crate::analysis::{Analysis, Confidence, Distribution, FileUse, Phase, Step};
+use crate::layer::{StackLayer, StallCause};
 
 /// Values of a column, one per row.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,74 +55,60 @@ impl Table {
     }
 }
 
-/// Makes a table of rows, a column at a time.
-struct Maker<'a, R> {
-    name: &'static str,
-    rows: &'a [R],
-    columns: Vec<Column>,
+/// A value that a column can hold. Counts beyond the largest signed number become that.
+trait Cell: Sized {
+    fn values(cells: impl Iterator<Item = Self>) -> Values;
 }
 
-impl<'a, R> Maker<'a, R> {
-    fn new(name: &'static str, rows: &'a [R]) -> Self {
-        Self { name, rows, columns: Vec::new() }
-    }
-
-    fn column(mut self, name: &str, values: Values) -> Self {
-        self.columns.push(Column { name: name.to_owned(), values });
-        self
-    }
-
-    fn whole(self, name: &str, of: impl Fn(&R) -> u64) -> Self {
-        self.maybe_whole(name, |row| Some(of(row)))
-    }
-
-    fn maybe_whole(self, name: &str, of: impl Fn(&R) -> Option<u64>) -> Self {
-        let value = |row: &R| of(row).map(|value| i64::try_from(value).unwrap_or(i64::MAX));
-        let values = self.rows.iter().map(value).collect();
-        self.column(name, Values::Integers(values))
-    }
-
-    fn signed(self, name: &str, of: impl Fn(&R) -> i64) -> Self {
-        let values = self.rows.iter().map(|row| Some(of(row))).collect();
-        self.column(name, Values::Integers(values))
-    }
-
-    fn real(self, name: &str, of: impl Fn(&R) -> Option<f64>) -> Self {
-        let values = self.rows.iter().map(of).collect();
-        self.column(name, Values::Real(values))
-    }
-
-    fn text(self, name: &str, of: impl Fn(&R) -> String) -> Self {
-        let values = self.rows.iter().map(of).collect();
-        self.column(name, Values::Text(values))
-    }
-
-    /// A column a cause.
-    fn causes(mut self, suffix: &str, of: impl Fn(&R) -> &Vec<u64>) -> Self {
-        for cause in StallCause::ALL {
-            let name = format!("{}{suffix}", cause.name().replace('-', "_"));
-            self = self.whole(&name, |row| of(row).get(cause as usize).copied().unwrap_or(0));
+macro_rules! cells {
+    ($($cell:ty => $values:ident(|$it:ident| $value:expr);)*) => {$(
+        impl Cell for $cell {
+            fn values(cells: impl Iterator<Item = Self>) -> Values {
+                Values::$values(cells.map(|$it| $value).collect())
+            }
         }
-        self
-    }
-
-    fn done(self) -> Table {
-        Table { name: self.name, columns: self.columns }
-    }
+    )*};
 }
 
-fn phase(phase: Phase) -> String {
-    match phase {
-        Phase::Train => "train".to_owned(),
-        Phase::Evaluate => "evaluate".to_owned(),
-    }
+cells! {
+    i64 => Integers(|it| Some(it));
+    u32 => Integers(|it| Some(i64::from(it)));
+    u64 => Integers(|it| Some(i64::try_from(it).unwrap_or(i64::MAX)));
+    bool => Integers(|it| Some(i64::from(it)));
+    Option<u32> => Integers(|it| it.map(i64::from));
+    Option<u64> => Integers(|it| it.map(|it| i64::try_from(it).unwrap_or(i64::MAX)));
+    f64 => Real(|it| Some(it));
+    Option<f64> => Real(|it| it);
+    String => Text(|it| it);
+    Phase => Text(|it| it.name().to_owned());
+    Confidence => Text(|it| it.name().to_owned());
+    StackLayer => Text(|it| it.name().to_owned());
+    StallCause => Text(|it| it.name().to_owned());
 }
 
-fn word<T: serde::Serialize>(value: T) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => String::new(),
-    }
+fn column<R, T: Cell>(name: &str, rows: &[R], cell: impl Fn(&R) -> T) -> Column {
+    Column { name: name.to_owned(), values: T::values(rows.iter().map(cell)) }
+}
+
+/// One column per cause.
+fn causes<R>(rows: &[R], parts_ns: impl Fn(&R) -> &Vec<u64>) -> Vec<Column> {
+    let part = |row: &R, cause: StallCause| parts_ns(row).get(cause as usize).copied().unwrap_or(0);
+    let name = |cause: StallCause| format!("{}_ns", cause.name().replace('-', "_"));
+    StallCause::ALL.map(|cause| column(&name(cause), rows, |row| part(row, cause))).into()
+}
+
+/// A table of rows. A column without an expression holds the field of its name.
+macro_rules! table {
+    (@cell $row:ident $field:ident) => { $row.$field.to_owned() };
+    (@cell $row:ident $field:ident $cell:expr) => { $cell };
+    ($name:expr, $rows:expr, |$row:ident| $($column:ident $(: $cell:expr)?),* $(,)?) => {
+        Table {
+            name: $name,
+            columns: vec![$(
+                column(stringify!($column), $rows, |$row| table!(@cell $row $column $($cell)?)),
+            )*],
+        }
+    };
 }
 
 /// All tables, in the order in which people look at them.
@@ -147,143 +133,77 @@ pub fn tables(analysis: &Analysis) -> Vec<Table> {
 }
 
 fn steps(analysis: &Analysis) -> Table {
-    Maker::new("steps", &analysis.steps)
-        .whole("rank", |step| u64::from(step.rank))
-        .text("phase", |step| phase(step.phase))
-        .whole("epoch", |step| u64::from(step.epoch))
-        .whole("block", |step| u64::from(step.block))
-        .whole("step", |step| u64::from(step.step))
-        .whole("start_ns", |step| step.start_ns)
-        .whole("duration_ns", |step| step.duration_ns)
-        .whole("fetch_ns", |step| step.fetch_ns)
-        .whole("stall_ns", |step| step.stall_ns)
-        .whole("compute_ns", |step| step.compute_ns)
-        .whole("communication_ns", |step| step.communication_ns)
-        .maybe_whole("worker", |step| step.worker.map(u64::from))
-        .whole("service_ns", |step| step.service_ns)
-        .signed("service_start_ns", |step| step.service_start_ns)
-        .whole("samples", |step| u64::from(step.samples))
-        .text("confidence", |step| word(step.confidence))
-        .causes("_ns", |step| &step.parts_ns)
-        .done()
+    let rows = &analysis.steps[..];
+    let mut table = table! { "steps", rows, |step|
+        rank, phase, epoch, block, step, start_ns, duration_ns, fetch_ns, stall_ns, compute_ns,
+        communication_ns, worker, service_ns, service_start_ns, samples, confidence,
+    };
+    table.columns.extend(causes(rows, |step| &step.parts_ns));
+    table
 }
 
 fn epochs(analysis: &Analysis) -> Table {
-    Maker::new("epochs", &analysis.epochs)
-        .text("phase", |epoch| phase(epoch.phase))
-        .whole("epoch", |epoch| u64::from(epoch.epoch))
-        .whole("start_ns", |epoch| epoch.start_ns)
-        .whole("duration_ns", |epoch| epoch.duration_ns)
-        .whole("steps", |epoch| epoch.steps)
-        .whole("step_ns", |epoch| epoch.step_ns)
-        .whole("stall_ns", |epoch| epoch.stall_ns)
-        .whole("compute_ns", |epoch| epoch.compute_ns)
-        .whole("first_batch_ns", |epoch| epoch.first_batch_ns)
-        .real("au_percent", |epoch| epoch.au_percent)
-        .real("samples_per_second", |epoch| epoch.samples_per_second)
-        .whole("bytes_read", |epoch| epoch.bytes_read)
-        .whole("samples", |epoch| epoch.samples)
-        .causes("_ns", |epoch| &epoch.parts_ns)
-        .done()
+    let rows = &analysis.epochs[..];
+    let mut table = table! { "epochs", rows, |epoch|
+        phase, epoch, start_ns, duration_ns, steps, step_ns, stall_ns, compute_ns, first_batch_ns,
+        au_percent, samples_per_second, bytes_read, samples,
+    };
+    table.columns.extend(causes(rows, |epoch| &epoch.parts_ns));
+    table
 }
 
-/// One row a step and cause.
+/// One row per step and cause.
 fn stalls(analysis: &Analysis) -> Table {
-    let rows: Vec<_> = analysis
-        .steps
-        .iter()
-        .flat_map(|step| {
-            let parts = StallCause::ALL.into_iter().zip(step.parts_ns.iter().copied());
-            parts.filter(|(_, ns)| *ns > 0).map(move |(cause, ns)| (step, cause, ns))
-        })
-        .collect();
-    Maker::new("stalls", &rows)
-        .whole("rank", |row| u64::from(row.0.rank))
-        .text("phase", |row| phase(row.0.phase))
-        .whole("epoch", |row| u64::from(row.0.epoch))
-        .whole("step", |row| u64::from(row.0.step))
-        .text("cause", |row| row.1.name().to_owned())
-        .whole("ns", |row| row.2)
-        .done()
+    let stalls = analysis.steps.iter().flat_map(|step| {
+        let parts = StallCause::ALL.into_iter().zip(step.parts_ns.iter().copied());
+        parts.filter(|(_, ns)| *ns > 0).map(move |(cause, ns)| (step, cause, ns))
+    });
+    let rows: Vec<(&Step, StallCause, u64)> = stalls.collect();
+    table! { "stalls", &rows, |row|
+        rank: row.0.rank, phase: row.0.phase, epoch: row.0.epoch, step: row.0.step, cause: row.1,
+        ns: row.2,
+    }
 }
 
 fn findings(analysis: &Analysis) -> Table {
-    Maker::new("findings", &analysis.findings)
-        .text("code", |finding| finding.code.clone())
-        .text("title", |finding| finding.title.clone())
-        .whole("explains_ns", |finding| finding.explains_ns)
-        .real("severity", |finding| Some(finding.severity))
-        .text("confidence", |finding| word(finding.confidence))
-        .text("evidence", |finding| {
-            let rows = finding.evidence.iter().map(|[name, value]| format!("{name}: {value}"));
-            rows.collect::<Vec<_>>().join("; ")
-        })
-        .text("objects", |finding| finding.objects.join("; "))
-        .text("actions", |finding| finding.actions.join("; "))
-        .text("threshold", |finding| finding.threshold.clone())
-        .text("sql", |finding| finding.sql.clone())
-        .done()
+    let evidence = |[name, value]: &[String; 2]| format!("{name}: {value}");
+    table! { "findings", &analysis.findings, |finding|
+        code, title, explains_ns, severity, confidence,
+        evidence: finding.evidence.iter().map(evidence).collect::<Vec<_>>().join("; "),
+        objects: finding.objects.join("; "),
+        actions: finding.actions.join("; "),
+        threshold, sql,
+    }
 }
 
 fn ranks(analysis: &Analysis) -> Table {
-    Maker::new("ranks", &analysis.ranks)
-        .whole("rank", |rank| u64::from(rank.rank))
-        .text("title", |rank| rank.title.clone())
-        .text("host", |rank| rank.host.clone())
-        .whole("workers", |rank| u64::from(rank.workers))
-        .whole("steps", |rank| rank.steps)
-        .whole("step_ns", |rank| rank.step_ns)
-        .whole("stall_ns", |rank| rank.stall_ns)
-        .whole("compute_ns", |rank| rank.compute_ns)
-        .whole("communication_ns", |rank| rank.communication_ns)
-        .whole("io_ns", |rank| rank.io_ns)
-        .whole("bytes_read", |rank| rank.bytes_read)
-        .whole("bytes_written", |rank| rank.bytes_written)
-        .whole("calls", |rank| rank.calls)
-        .whole("samples", |rank| rank.samples)
-        .real("workers_busy_share", |rank| Some(rank.workers_busy_share))
-        .whole("unseen_ns", |rank| rank.unseen_ns)
-        .causes("_ns", |rank| &rank.parts_ns)
-        .done()
+    let rows = &analysis.ranks[..];
+    let mut table = table! { "ranks", rows, |rank|
+        rank, title, host, workers, steps, step_ns, stall_ns, compute_ns, communication_ns, io_ns,
+        bytes_read, bytes_written, calls, samples, workers_busy_share, unseen_ns,
+    };
+    table.columns.extend(causes(rows, |rank| &rank.parts_ns));
+    table
 }
 
 fn layers(analysis: &Analysis) -> Table {
-    Maker::new("layers", &analysis.layers)
-        .text("layer", |time| time.layer.name().to_owned())
-        .whole("events", |time| time.events)
-        .whole("bytes", |time| time.bytes)
-        .whole("mean_ns", |time| time.mean_ns)
-        .whole("least_ns", |time| time.least_ns)
-        .whole("most_ns", |time| time.most_ns)
-        .whole("self_ns", |time| time.self_ns)
-        .whole("summed_ns", |time| time.summed_ns)
-        .whole("exposed_mean_ns", |time| time.exposed_mean_ns)
-        .done()
+    table! { "layers", &analysis.layers, |time|
+        layer, events, bytes, mean_ns, least_ns, most_ns, self_ns, summed_ns, exposed_mean_ns,
+    }
 }
 
 fn overlaps(analysis: &Analysis) -> Table {
-    Maker::new("overlaps", &analysis.overlaps)
-        .text("what", |overlap| overlap.what.clone())
-        .whole("total_ns", |overlap| overlap.total_ns)
-        .whole("overlapped_ns", |overlap| overlap.overlapped_ns)
-        .whole("exposed_ns", |overlap| overlap.exposed_ns)
-        .whole("compute_ns", |overlap| overlap.compute_ns)
-        .whole("compute_alone_ns", |overlap| overlap.compute_alone_ns)
-        .done()
+    table! { "overlaps", &analysis.overlaps, |overlap|
+        what, total_ns, overlapped_ns, exposed_ns, compute_ns, compute_alone_ns,
+    }
 }
 
 fn functions(analysis: &Analysis) -> Table {
-    let mut made = Maker::new("functions", &analysis.functions)
-        .text("layer", |function| function.layer.name().to_owned())
-        .text("category", |function| function.category.clone())
-        .text("name", |function| function.name.clone())
-        .whole("count", |function| function.count)
-        .whole("errors", |function| function.errors)
-        .whole("total_ns", |function| function.total_ns)
-        .whole("self_ns", |function| function.self_ns)
-        .whole("bytes", |function| function.bytes)
-        .real("bytes_per_second", |function| function.bytes_per_second);
-    type Pick = fn(&crate::analysis::Distribution) -> u64;
+    let rows = &analysis.functions[..];
+    let mut table = table! { "functions", rows, |function|
+        layer, category, name, count, errors, total_ns, self_ns, bytes, bytes_per_second,
+    };
+    type Pick = fn(&Distribution) -> u64;
     let picks: [(&str, Pick); 8] = [
         ("min", |it| it.min),
         ("p5", |it| it.p5),
@@ -294,95 +214,65 @@ fn functions(analysis: &Analysis) -> Table {
         ("p99", |it| it.p99),
         ("max", |it| it.max),
     ];
-    for (name, pick) in picks {
-        made = made.whole(&format!("latency_{name}_ns"), |function| pick(&function.latency));
-    }
-    made = made.real("latency_mean_ns", |function| Some(function.latency.mean));
-    for (name, pick) in picks {
-        let column = format!("size_{name}");
-        made = made.maybe_whole(&column, |function| function.size.as_ref().map(pick));
-    }
-    made.real("size_mean", |function| function.size.map(|size| size.mean)).done()
+    let latency = |(name, pick): (&str, Pick)| {
+        column(&format!("latency_{name}_ns"), rows, |function| pick(&function.latency))
+    };
+    let size = |(name, pick): (&str, Pick)| {
+        column(&format!("size_{name}"), rows, |function| function.size.as_ref().map(pick))
+    };
+    table.columns.extend(picks.map(latency));
+    table.columns.push(column("latency_mean_ns", rows, |function| function.latency.mean));
+    table.columns.extend(picks.map(size));
+    table.columns.push(column("size_mean", rows, |function| function.size.map(|size| size.mean)));
+    table
 }
 
 fn uses(name: &'static str, rows: &[FileUse]) -> Table {
-    Maker::new(name, rows)
-        .text("path", |file| file.path.clone())
-        .whole("files", |file| file.files)
-        .whole("opens", |file| file.opens)
-        .whole("reads", |file| file.reads)
-        .whole("writes", |file| file.writes)
-        .whole("others", |file| file.others)
-        .whole("bytes_read", |file| file.bytes_read)
-        .whole("bytes_written", |file| file.bytes_written)
-        .whole("extent_read", |file| file.extent_read)
-        .real("reread_factor", |file| file.reread_factor)
-        .whole("ns", |file| file.ns)
-        .whole("metadata_ns", |file| file.metadata_ns)
-        .whole("ranks", |file| file.ranks)
-        .whole("errors", |file| file.errors)
-        .done()
+    table! { name, rows, |file|
+        path, files, opens, reads, writes, others, bytes_read, bytes_written, extent_read,
+        reread_factor, ns, metadata_ns, ranks, errors,
+    }
 }
 
 fn stragglers(analysis: &Analysis) -> Table {
-    Maker::new("stragglers", &analysis.stragglers.ranks)
-        .whole("rank", |one| u64::from(one.rank))
-        .text("host", |one| one.host.clone())
-        .whole("slowest_steps", |one| one.slowest_steps)
-        .real("slowest_share", |one| Some(one.slowest_share))
-        .whole("lost_ns", |one| one.lost_ns)
-        .text("because", |one| one.because.clone())
-        .done()
+    table! { "stragglers", &analysis.stragglers.ranks, |one|
+        rank, host, slowest_steps, slowest_share, lost_ns, because,
+    }
 }
 
 fn checkpoints(analysis: &Analysis) -> Table {
-    Maker::new("checkpoints", &analysis.checkpoints.transfers)
-        .text("direction", |one| one.direction.clone())
-        .whole("start_ns", |one| one.start_ns)
-        .whole("duration_ns", |one| one.duration_ns)
-        .whole("stall_ns", |one| one.stall_ns)
-        .whole("bytes", |one| one.bytes)
-        .whole("sync_ns", |one| one.sync_ns)
-        .whole("slowest_rank", |one| u64::from(one.slowest_rank))
-        .whole("slowest_ns", |one| one.slowest_ns)
-        .whole("ranks", |one| one.ranks)
-        .done()
+    table! { "checkpoints", &analysis.checkpoints.transfers, |one|
+        direction, start_ns, duration_ns, stall_ns, bytes, sync_ns, slowest_rank, slowest_ns, ranks,
+    }
 }
 
 fn what_if(analysis: &Analysis) -> Table {
-    Maker::new("what_if", &analysis.what_if.cases)
-        .text("change", |case| case.change.clone())
-        .whole("step_ns", |case| case.step_ns)
-        .whole("step_least_ns", |case| case.step_interval_ns[0])
-        .whole("step_most_ns", |case| case.step_interval_ns[1])
-        .real("stall_share", |case| Some(case.stall_share))
-        .done()
+    table! { "what_if", &analysis.what_if.cases, |case|
+        change, step_ns, step_least_ns: case.step_interval_ns[0],
+        step_most_ns: case.step_interval_ns[1], stall_share,
+    }
 }
 
 fn timeline(analysis: &Analysis) -> Table {
     let timeline = &analysis.timeline;
     let rows: Vec<usize> = (0..timeline.bytes_read.len()).collect();
-    let at = |values: &Vec<u64>, row: &usize| values.get(*row).copied();
-    Maker::new("timeline", &rows)
-        .whole("start_ns", |row| *row as u64 * timeline.bucket_ns)
-        .maybe_whole("bytes_read", |row| at(&timeline.bytes_read, row))
-        .maybe_whole("bytes_written", |row| at(&timeline.bytes_written, row))
-        .maybe_whole("calls", |row| at(&timeline.calls, row))
-        .maybe_whole("io_ns", |row| at(&timeline.io_ns, row))
-        .maybe_whole("read_p50_ns", |row| at(&timeline.read_p50_ns, row))
-        .maybe_whole("read_p99_ns", |row| at(&timeline.read_p99_ns, row))
-        .maybe_whole("compute_ns", |row| at(&timeline.compute_ns, row))
-        .maybe_whole("stall_ns", |row| at(&timeline.stall_ns, row))
-        .real("ready_batches", |row| timeline.ready_batches.get(*row).copied())
-        .done()
+    let at = |values: &[u64], row: &usize| values.get(*row).copied();
+    table! { "timeline", &rows, |row|
+        start_ns: *row as u64 * timeline.bucket_ns,
+        bytes_read: at(&timeline.bytes_read, row),
+        bytes_written: at(&timeline.bytes_written, row),
+        calls: at(&timeline.calls, row),
+        io_ns: at(&timeline.io_ns, row),
+        read_p50_ns: at(&timeline.read_p50_ns, row),
+        read_p99_ns: at(&timeline.read_p99_ns, row),
+        compute_ns: at(&timeline.compute_ns, row),
+        stall_ns: at(&timeline.stall_ns, row),
+        ready_batches: timeline.ready_batches.get(*row).copied(),
+    }
 }
 
 fn health(analysis: &Analysis) -> Table {
-    Maker::new("health", &analysis.health.problems)
-        .text("code", |problem| problem.code.clone())
-        .whole("count", |problem| problem.count)
-        .text("text", |problem| problem.text.clone())
-        .text("places", |problem| problem.places.join("; "))
-        .whole("limits_claims", |problem| u64::from(problem.limits_claims))
-        .done()
+    table! { "health", &analysis.health.problems, |problem|
+        code, count, text, places: problem.places.join("; "), limits_claims,
+    }
 }
