@@ -37,7 +37,7 @@ use cache::{CacheEntry, CacheWriter, CachedFacts};
 use folder::{Groups, Known};
 use inputs::Inputs;
 use merge::{Budget, Merger};
-use numbering::{Numbering, TimeSpan};
+use numbering::Numbering;
 use ordered::{Workforce, ordered};
 use problem_log::ProblemLog;
 use row_buffer::RowBuffer;
@@ -296,10 +296,16 @@ impl Trace {
         problems.rows(&numbering, surveyed.zero_times, 0);
         // What summaries say of their windows is not part of what was looked at.
         let checks_times = is_odd || numbering.summaries[0] > 0;
-        let events = numbering.events;
-        let rows = Rows::Groups(groups, known);
-        let trace = Self::of(found.format, tables, numbering, events, rows, problems, options);
-        Ok(Self { checks_times, ..trace })
+        let (extent, rows) = (numbering.whole_extent(), Rows::Groups(groups, known));
+        let Numbering { lanes, event_types, events, .. } = numbering;
+        Ok(Self {
+            events,
+            start_ns: extent.start_ns,
+            end_ns: extent.end_ns,
+            problems: problems.problems(),
+            checks_times,
+            ..Self::of(found.format, tables, (lanes, event_types), rows, options)
+        })
     }
 
     /// Reads files of another tool, or what was kept of them the last time.
@@ -346,33 +352,31 @@ impl Trace {
         problems.impossible(ingest.impossible);
         let RowIngest { numbering, mut buffer, cache_writer, .. } = ingest;
         buffer.finish(&numbering.layers)?;
-        let events = records.unwrap_or(numbering.events);
-        let peak_bytes = buffer.peak_bytes();
+        let (extent, peak_bytes) = (numbering.whole_extent(), buffer.peak_bytes());
+        let Numbering { lanes, event_types, events, .. } = numbering;
         let rows = Rows::RowBuffer(buffer);
-        let trace = Self::of(found.format, tables, numbering, events, rows, problems, options);
-        trace.peak_bytes.store(peak_bytes, Ordering::Relaxed);
+        let trace = Self {
+            events: records.unwrap_or(events),
+            start_ns: extent.start_ns,
+            end_ns: extent.end_ns,
+            problems: problems.problems(),
+            peak_bytes: AtomicU64::new(peak_bytes),
+            ..Self::of(found.format, tables, (lanes, event_types), rows, options)
+        };
         if let Some(cache_writer) = cache_writer {
             cache_writer.finish(&trace.tables, trace.facts());
         }
         Ok(trace)
     }
 
+    /// A trace of which nothing but its rows is known.
     fn of(
         format: &'static TraceFormat,
         mut tables: Tables,
-        numbering: Numbering,
-        events: u64,
+        (lanes, event_types): (Vec<Lane>, Vec<EventType>),
         rows: Rows,
-        problems: ProblemLog,
         options: &LoadOptions,
     ) -> Self {
-        let Numbering { lanes, event_types, layers, spans, mut extent, .. } = numbering;
-        if extent.is_empty() {
-            spans.into_iter().for_each(|span| extent.add(span));
-        }
-        if extent.is_empty() {
-            extent = TimeSpan { start_ns: 0, end_ns: 0 };
-        }
         for what in &event_types {
             tables.name_row(&what.category);
             tables.name_row(&what.name);
@@ -381,12 +385,12 @@ impl Trace {
             source: format.name,
             tables,
             lanes,
+            layers: event_types.iter().map(|what| what.layer).collect(),
             event_types,
-            events,
-            start_ns: extent.start_ns,
-            end_ns: extent.end_ns,
-            problems: problems.problems(),
-            layers,
+            events: 0,
+            start_ns: 0,
+            end_ns: 0,
+            problems: Vec::new(),
             rows,
             options: options.clone(),
             checks_times: false,
@@ -399,7 +403,7 @@ impl Trace {
     fn facts(&self) -> CachedFacts {
         CachedFacts {
             source: self.source.to_owned(),
-            lanes: self.lanes.iter().map(Into::into).collect(),
+            lanes: self.lanes.clone(),
             event_types: self.event_types.iter().map(cache::cached_event_type).collect(),
             events: self.events,
             start_ns: self.start_ns,
@@ -423,28 +427,14 @@ impl Trace {
             entry.drop();
             return None;
         };
-        let lanes: Vec<Lane> = facts.lanes.into_iter().map(Into::into).collect();
-        let known = Known::new(&groups, &lanes, &event_types);
-        for what in &event_types {
-            tables.name_row(&what.category);
-            tables.name_row(&what.name);
-        }
+        let known = Known::new(&groups, &facts.lanes, &event_types);
+        let (kinds, rows) = ((facts.lanes, event_types), Rows::Groups(groups, known));
         Some(Self {
-            source: format.name,
-            tables,
-            lanes,
-            layers: event_types.iter().map(|what| what.layer).collect(),
-            event_types,
             events: facts.events,
             start_ns: facts.start_ns,
             end_ns: facts.end_ns,
             problems: facts.problems,
-            rows: Rows::Groups(groups, known),
-            options: options.clone(),
-            checks_times: false,
-            peak_bytes: AtomicU64::new(0),
-            set_aside_bytes: AtomicU64::new(0),
-            _unpacked: Vec::new(),
+            ..Self::of(format, tables, kinds, rows, options)
         })
     }
 

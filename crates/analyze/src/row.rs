@@ -1,6 +1,7 @@
 //! An event as the kernels see it.
 
 use feedline_trace::EventKind;
+use serde::{Deserialize, Serialize};
 
 /// No file, no epoch, no step.
 pub const NONE: u32 = u32::MAX;
@@ -50,7 +51,7 @@ impl Row {
 }
 
 /// A thread of a process: at most one thing happens in it at a time, and things nest.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lane {
     /// Row of the process in the trace's tables.
     pub process: u32,

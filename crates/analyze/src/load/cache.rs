@@ -44,40 +44,13 @@ const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct CachedFacts {
     pub(crate) source: String,
-    pub(crate) lanes: Vec<KeptLane>,
-    /// EventKind, category and name.
+    pub(crate) lanes: Vec<Lane>,
+    /// Kind, category and name.
     pub(crate) event_types: Vec<(u8, String, String)>,
     pub(crate) events: u64,
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
     pub(crate) problems: Vec<Problem>,
-}
-
-/// A lane as it is kept.
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct KeptLane {
-    process: u32,
-    thread: u32,
-    name: Option<String>,
-    events: Vec<u64>,
-}
-
-impl From<&Lane> for KeptLane {
-    fn from(lane: &Lane) -> Self {
-        let (process, thread, name) = (lane.process, lane.thread, lane.name.clone());
-        Self { process, thread, name, events: lane.events.to_vec() }
-    }
-}
-
-impl From<KeptLane> for Lane {
-    fn from(kept: KeptLane) -> Self {
-        let mut lane =
-            Self { process: kept.process, thread: kept.thread, name: kept.name, ..Self::default() };
-        for (count, kept) in lane.events.iter_mut().zip(kept.events) {
-            *count = kept;
-        }
-        lane
-    }
 }
 
 /// A kind of event as it is kept.

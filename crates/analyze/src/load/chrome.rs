@@ -3,7 +3,6 @@
 use feedline_trace::chrome::{ChromeSource, Clock};
 use feedline_trace::{EventSource as _, FileSlice, ReadStats, Tables};
 
-use super::dftracer::Receiver as _;
 use super::row_ingest::RowIngest;
 use super::{AnalyzeError, LoadProgress};
 

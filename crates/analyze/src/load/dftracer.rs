@@ -7,28 +7,24 @@ use feedline_trace::dftracer::{
 use feedline_trace::{Batch, EventSource as _, FileSlice, ReadStats, Tables, TraceError};
 
 use super::ordered::{Workforce, ordered};
+use super::row_ingest::RowIngest;
 use super::{AnalyzeError, LoadOptions, LoadProgress};
 
-/// What is to be done.
-enum Task {
+/// A piece of a file, before (`T` and `M` say where it is) and after it was parsed.
+enum Piece<T, M> {
     Begin(usize),
-    /// Whole lines.
-    Text(Vec<u8>, u64),
-    /// The member that begins here.
-    Member(usize, u64),
+    /// Whole lines, and where they end.
+    Lines(T, u64),
+    /// A member of a compressed file, and where it begins.
+    Member(M, u64),
     /// The end of a file, and damaged places in it.
     End(u64),
     Broken(usize, std::io::Error),
 }
 
-/// What was done.
-enum Done {
-    Begin(usize),
-    Chunk(Box<Chunk>, u64),
-    Member(u64, Member),
-    End(u64),
-    Broken(usize, std::io::Error),
-}
+/// Text, or the number of the file that a member is in.
+type Task = Piece<Vec<u8>, usize>;
+type Done = Piece<Box<Chunk>, Member>;
 
 /// What is known about the files after they were read.
 #[derive(Debug, Default)]
@@ -40,14 +36,6 @@ pub(crate) struct Findings {
     pub(crate) unended: Vec<u32>,
 }
 
-/// Who takes events.
-pub(crate) trait Receiver {
-    /// Begins again: everything that came before is void.
-    fn restart(&mut self);
-    /// Takes events.
-    fn take(&mut self, tables: &Tables, batch: &Batch) -> Result<(), AnalyzeError>;
-}
-
 /// Reads files. Once, unless something that was assumed turns out to be wrong: then once more, from the
 /// beginning, with all that is known.
 pub(crate) fn read(
@@ -55,18 +43,18 @@ pub(crate) fn read(
     options: &LoadOptions,
     tables: &mut Tables,
     progress: &dyn LoadProgress,
-    receiver: &mut dyn Receiver,
+    ingest: &mut RowIngest,
 ) -> Result<Findings, AnalyzeError> {
-    if let Some(findings) = read_once(slices, options, tables, progress, receiver)? {
+    if let Some(findings) = read_once(slices, options, tables, progress, ingest)? {
         return Ok(findings);
     }
     *tables = Tables::default();
-    receiver.restart();
+    ingest.restart();
     let mut source = DftracerSource::of(slices.to_vec())?.only(ParseScope::Rows);
     let mut batch = Batch::default();
     let mut events = 0;
     while source.next_batch(tables, &mut batch)? {
-        receiver.take(tables, &batch)?;
+        ingest.take(tables, &batch)?;
         events += batch.events.len() as u64;
         progress.update("reading again", events, 0);
     }
@@ -86,7 +74,7 @@ fn read_once(
     options: &LoadOptions,
     tables: &mut Tables,
     progress: &dyn LoadProgress,
-    receiver: &mut dyn Receiver,
+    ingest: &mut RowIngest,
 ) -> Result<Option<Findings>, AnalyzeError> {
     let mut sizes = vec![0];
     for slice in slices {
@@ -97,7 +85,7 @@ fn read_once(
         joiner: Joiner::new(slices.to_vec(), Naming::Late),
         tables,
         batch: Batch::default(),
-        receiver,
+        ingest,
         expected: Next::At(0),
         tail: Vec::new(),
     };
@@ -116,7 +104,7 @@ fn read_once(
                     file = *next;
                     0
                 }
-                Done::Chunk(_, at) | Done::Member(at, _) => *at,
+                Done::Lines(_, at) | Done::Member(_, at) => *at,
                 Done::End(_) | Done::Broken(..) => u64::MAX,
             };
             reading.take(slices, done)?;
@@ -166,7 +154,7 @@ fn pieces(
     while let Some(bytes) = pieces.next()? {
         let bytes = bytes.to_vec();
         let at = pieces.position();
-        if !give(Task::Text(bytes, at)) {
+        if !give(Task::Lines(bytes, at)) {
             return Ok(false);
         }
     }
@@ -176,9 +164,9 @@ fn pieces(
 fn work(slices: &[FileSlice], task: Task) -> Done {
     match task {
         Task::Begin(file) => Done::Begin(file),
-        Task::Text(bytes, at) => Done::Chunk(Box::new(Chunk::parse(&bytes, ParseScope::Rows)), at),
+        Task::Lines(bytes, at) => Done::Lines(Box::new(Chunk::parse(&bytes, ParseScope::Rows)), at),
         Task::Member(file, start) => match read_member(&slices[file], start, ParseScope::Rows) {
-            Ok(member) => Done::Member(start, member),
+            Ok(member) => Done::Member(member, start),
             Err(error) => Done::Broken(file, error),
         },
         Task::End(damaged) => Done::End(damaged),
@@ -186,12 +174,12 @@ fn work(slices: &[FileSlice], task: Task) -> Done {
     }
 }
 
-/// Files that are being put together.
+/// Files that are being joined.
 struct Reading<'a> {
     joiner: Joiner,
     tables: &'a mut Tables,
     batch: Batch,
-    receiver: &'a mut dyn Receiver,
+    ingest: &'a mut RowIngest,
     /// Where the next member must begin to be one.
     expected: Next,
     /// A line that was begun in a member and goes on in the next one.
@@ -205,8 +193,8 @@ impl Reading<'_> {
                 self.joiner.begin(self.tables, &mut self.batch, file);
                 self.expected = Next::At(0);
             }
-            Done::Chunk(chunk, _) => self.join(*chunk)?,
-            Done::Member(start, member) => self.member(start, member)?,
+            Done::Lines(chunk, _) => self.join(*chunk)?,
+            Done::Member(member, start) => self.member(start, member)?,
             Done::End(damaged) => {
                 // What looked like a member's beginning and was none.
                 let is_open = matches!(self.expected, Next::At(at) if at > 0);
@@ -261,7 +249,7 @@ impl Reading<'_> {
     }
 
     fn pass_on(&mut self) -> Result<(), AnalyzeError> {
-        self.receiver.take(self.tables, &self.batch)?;
+        self.ingest.take(self.tables, &self.batch)?;
         self.batch.clear();
         Ok(())
     }

@@ -16,7 +16,7 @@ const SLICE_ROWS: usize = 8 * 1024;
 const FAN_IN: usize = 64;
 
 /// Memory for rows, and what became of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Budget {
     /// How much there may be.
     pub(crate) bytes: u64,
@@ -67,8 +67,8 @@ pub(crate) fn bytes_of(rows: usize) -> u64 {
 /// The sort key of the next row of a feed, and the feed's number.
 type Head = Reverse<(Key, usize)>;
 
-/// What merges.
-#[derive(Debug)]
+/// Merges feeds that are in order.
+#[derive(Debug, Default)]
 pub(crate) struct Merger<'a> {
     layers: &'a Layers,
     feeds: Vec<Option<Feed<'a>>>,
@@ -77,25 +77,13 @@ pub(crate) struct Merger<'a> {
     held_bytes: u64,
     peak_bytes: u64,
     spill: Option<Spill>,
-    runs: Vec<Run>,
     budget: Budget,
     out: Vec<Row>,
 }
 
 impl<'a> Merger<'a> {
     pub(crate) fn new(layers: &'a Layers, budget: Budget) -> Self {
-        Self {
-            layers,
-            feeds: Vec::new(),
-            free: Vec::new(),
-            heads: BinaryHeap::new(),
-            held_bytes: 0,
-            peak_bytes: 0,
-            spill: None,
-            runs: Vec::new(),
-            budget,
-            out: Vec::new(),
-        }
+        Self { layers, budget, ..Self::default() }
     }
 
     /// The most memory that rows took, those that were lent not counted.
@@ -152,16 +140,9 @@ impl<'a> Merger<'a> {
                 break;
             }
             let next = self.heads.peek().map(|Reverse((_, other))| *other);
-            let count = match next.and_then(|other| Some((other, self.feeds[other].as_ref()?))) {
-                Some((_, other)) => {
-                    let (rows, limit) = (self.feeds[place].as_ref(), other.rest().first());
-                    leading(rows.map_or(&[], Feed::rest), limit, before_ns, self.layers)
-                }
-                None => {
-                    let rest = self.feeds[place].as_ref().map_or(&[][..], Feed::rest);
-                    leading(rest, None, before_ns, self.layers)
-                }
-            };
+            let rows = |place: usize| self.feeds[place].as_ref().map_or(&[][..], Feed::rest);
+            let limit = next.and_then(|other| rows(other).first());
+            let count = leading(rows(place), limit, before_ns, self.layers);
             self.pass_on(place, count, take)?;
         }
         if !self.out.is_empty() {
@@ -218,7 +199,6 @@ impl<'a> Merger<'a> {
         self.held_bytes = 0;
         let run = spill.write(|put| waiting.emit(None, put))?;
         drop(waiting);
-        self.runs.push(run);
         for feed in runs {
             self.add_feed(feed);
         }

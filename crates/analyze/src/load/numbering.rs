@@ -93,6 +93,15 @@ impl Numbering {
         })
     }
 
+    /// From the first to the last event: of the metadata if there is nothing else.
+    pub(crate) fn whole_extent(&self) -> TimeSpan {
+        let mut extent = self.extent;
+        if extent.is_empty() {
+            self.spans.iter().for_each(|span| extent.add(*span));
+        }
+        if extent.is_empty() { TimeSpan { start_ns: 0, end_ns: 0 } } else { extent }
+    }
+
     /// Counts events of a lane and a kind.
     pub(crate) fn count(&mut self, lane: u32, event_type: u32, events: u64) {
         let of = &self.event_types[event_type as usize];

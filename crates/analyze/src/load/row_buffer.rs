@@ -11,7 +11,7 @@ use super::spill::{Run, Spill};
 const PIECE_ROWS: usize = 64 * 1024;
 
 /// Rows of a trace of another tool.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RowBuffer {
     budget: Budget,
     piece_rows: usize,
@@ -30,17 +30,7 @@ impl RowBuffer {
         // A piece is a small part of the memory, so that what is sorted and what waits both fit.
         let part = budget.bytes / 8 / size_of::<Row>() as u64;
         let piece_rows = usize::try_from(part).unwrap_or(PIECE_ROWS).clamp(1, PIECE_ROWS);
-        Self {
-            budget,
-            piece_rows,
-            open: Vec::new(),
-            pieces: Vec::new(),
-            pieces_bytes: 0,
-            spill: None,
-            runs: Vec::new(),
-            peak_bytes: 0,
-            rows: 0,
-        }
+        Self { budget, piece_rows, ..Self::default() }
     }
 
     /// How many rows there are.

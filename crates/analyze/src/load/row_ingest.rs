@@ -3,7 +3,6 @@
 use feedline_trace::{Batch, Event, EventKind, EventSource, Tables};
 
 use super::cache::CacheWriter;
-use super::dftracer::Receiver;
 use super::folder::window_ns;
 use super::merge::Budget;
 use super::numbering::{LONGEST_NS, Numbering};
@@ -11,16 +10,16 @@ use super::possible::is_moment;
 use super::row_buffer::RowBuffer;
 use super::{AnalyzeError, LoadProgress};
 
-/// Whether a time of 0 is a time.
+/// Whether a timestamp of 0 is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZeroTimestamp {
-    /// Clocks begin anywhere.
+    /// Clocks start at an arbitrary moment.
     Valid,
-    /// Clocks are those of walls.
+    /// Timestamps are wall-clock time.
     Missing,
 }
 
-/// What takes events.
+/// Turns events into rows, and passes them to the cache.
 pub(crate) struct RowIngest {
     pub(crate) numbering: Numbering,
     pub(crate) buffer: RowBuffer,
@@ -65,6 +64,17 @@ impl RowIngest {
         Ok(())
     }
 
+    /// Begins again: everything that came before is void.
+    pub(crate) fn restart(&mut self) {
+        let cache_writer = self.cache_writer.take().and_then(CacheWriter::restarted);
+        *self = Self::new(self.budget.clone(), self.zero, cache_writer);
+    }
+
+    /// Takes events.
+    pub(crate) fn take(&mut self, tables: &Tables, batch: &Batch) -> Result<(), AnalyzeError> {
+        batch.events.iter().try_for_each(|event| self.add(tables, batch, event))
+    }
+
     fn add(&mut self, tables: &Tables, batch: &Batch, event: &Event) -> Result<(), AnalyzeError> {
         if event.start_ns == 0 && self.zero == ZeroTimestamp::Missing {
             self.zero_times += 1;
@@ -90,16 +100,5 @@ impl RowIngest {
             cache_writer.put(tables, event, window);
         }
         Ok(())
-    }
-}
-
-impl Receiver for RowIngest {
-    fn restart(&mut self) {
-        let cache_writer = self.cache_writer.take().and_then(CacheWriter::restarted);
-        *self = Self::new(self.budget.clone(), self.zero, cache_writer);
-    }
-
-    fn take(&mut self, tables: &Tables, batch: &Batch) -> Result<(), AnalyzeError> {
-        batch.events.iter().try_for_each(|event| self.add(tables, batch, event))
     }
 }
