@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::row::{NONE, Row};
+use crate::saturating::grow_each;
 
 /// Counts of one kind of call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,13 +25,8 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// Adds another's counts.
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.consecutive += other.consecutive;
-        self.forward += other.forward;
-        self.backward += other.backward;
-        self.first += other.first;
-        self.unplaced += other.unplaced;
+        grow_each!(self, other; consecutive, forward, backward, first, unplaced);
     }
 }
 

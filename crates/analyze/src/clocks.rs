@@ -18,7 +18,6 @@ const LEAST_STEPS: usize = 3;
 /// The clock of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offset {
-    /// The machine.
     pub(crate) host: String,
     /// How far it is ahead.
     pub(crate) ahead_ns: i64,

@@ -56,7 +56,6 @@ impl Backdrop {
         self.parts.last().map_or(0, |(start, end, before)| before + end.abs_diff(*start))
     }
 
-    /// The intervals.
     pub(crate) fn intervals(&self) -> impl Iterator<Item = (i64, i64)> {
         self.parts.iter().map(|(start, end, _)| (*start, *end))
     }

@@ -8,7 +8,7 @@ mod job;
 mod loader;
 mod patterns;
 
-use crate::analysis::{Analysis, Answer, Confidence, Coverage, Finding};
+use crate::analysis::{Analysis, Answer, Coverage, Finding};
 use crate::layer::StallCause;
 use crate::saturating::Total;
 use crate::wording::{percent, seconds};
@@ -16,87 +16,61 @@ use crate::wording::{percent, seconds};
 /// Stalls below this share of step time are negligible.
 const FED_SHARE: f64 = 0.05;
 
-/// When each rule applies. Shares are fractions of one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Thresholds {
-    /// Least share of the step time of all ranks that a cause must stall.
-    pub cause_share: f64,
-    /// Least share of step time spent waiting for stalled ranks.
-    pub straggler_share: f64,
-    /// Least share of the run time of all ranks spent waiting for checkpoints.
-    pub checkpoint_share: f64,
-    /// Reads are small if their mean size is below this.
-    pub small_read_bytes: u64,
-    /// Least share of opens, closes and stats in all calls.
-    pub metadata_calls_share: f64,
-    /// Bytes read, divided by what one pass per epoch would read.
-    pub reread_factor: f64,
-    /// Least share of reads that do not begin where the previous one ended.
-    pub random_share: f64,
-    /// How many times slower than the median a file or folder must be.
-    pub slow_target_factor: f64,
-    /// Coefficient of variation of bytes or samples over ranks.
-    pub imbalance: f64,
-    /// How many times longer than later epochs the first one must stall.
-    pub cold_factor: f64,
-}
-
-impl Default for Thresholds {
-    fn default() -> Self {
-        Self {
-            cause_share: 0.01,
-            straggler_share: 0.01,
-            checkpoint_share: 0.02,
-            small_read_bytes: 256 << 10,
-            metadata_calls_share: 0.3,
-            reread_factor: 1.2,
-            random_share: 0.5,
-            slow_target_factor: 3.0,
-            imbalance: 0.1,
-            cold_factor: 2.0,
+/// Declares the thresholds: fields with their defaults, and the names that set them.
+macro_rules! thresholds {
+    ($($(#[$doc:meta])* $field:ident: $kind:ident = $default:expr, $name:literal;)*) => {
+        /// When each rule applies. Shares are fractions of one.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct Thresholds {
+            $($(#[$doc])* pub $field: $kind,)*
         }
-    }
-}
 
-impl Thresholds {
-    /// The names that `--threshold NAME=VALUE` accepts.
-    pub const NAMES: [&'static str; 10] = [
-        "cause-share",
-        "straggler-share",
-        "checkpoint-share",
-        "small-read-bytes",
-        "metadata-calls-share",
-        "reread-factor",
-        "random-share",
-        "slow-target-factor",
-        "imbalance",
-        "cold-factor",
-    ];
-
-    /// Sets a threshold by its name. False if the name is unknown, or the value negative or not finite.
-    pub fn set(&mut self, name: &str, value: f64) -> bool {
-        if !value.is_finite() || value < 0.0 {
-            return false;
-        }
-        let place = match name {
-            "cause-share" => &mut self.cause_share,
-            "straggler-share" => &mut self.straggler_share,
-            "checkpoint-share" => &mut self.checkpoint_share,
-            "small-read-bytes" => {
-                self.small_read_bytes = value as u64;
-                return true;
+        impl Default for Thresholds {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
             }
-            "metadata-calls-share" => &mut self.metadata_calls_share,
-            "reread-factor" => &mut self.reread_factor,
-            "random-share" => &mut self.random_share,
-            "slow-target-factor" => &mut self.slow_target_factor,
-            "imbalance" => &mut self.imbalance,
-            "cold-factor" => &mut self.cold_factor,
-            _ => return false,
-        };
-        *place = value;
-        true
-    }
+        }
+
+        impl Thresholds {
+            /// The names that `--threshold NAME=VALUE` accepts.
+            pub const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
+
+            /// Sets a threshold by its name. False if the name is unknown, or the value negative or not finite.
+            pub fn set(&mut self, name: &str, value: f64) -> bool {
+                if !value.is_finite() || value < 0.0 {
+                    return false;
+                }
+                match name {
+                    $($name => self.$field = value as $kind,)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+thresholds! {
+    /// Least share of the step time of all ranks that a cause must stall.
+    cause_share: f64 = 0.01, "cause-share";
+    /// Least share of step time spent waiting for stalled ranks.
+    straggler_share: f64 = 0.01, "straggler-share";
+    /// Least share of the run time of all ranks spent waiting for checkpoints.
+    checkpoint_share: f64 = 0.02, "checkpoint-share";
+    /// Reads are small if their mean size is below this.
+    small_read_bytes: u64 = 256 << 10, "small-read-bytes";
+    /// Least share of opens, closes and stats in all calls.
+    metadata_calls_share: f64 = 0.3, "metadata-calls-share";
+    /// Bytes read, divided by what one pass per epoch would read.
+    reread_factor: f64 = 1.2, "reread-factor";
+    /// Least share of reads that do not begin where the previous one ended.
+    random_share: f64 = 0.5, "random-share";
+    /// How many times slower than the median a file or folder must be.
+    slow_target_factor: f64 = 3.0, "slow-target-factor";
+    /// Coefficient of variation of bytes or samples over ranks.
+    imbalance: f64 = 0.1, "imbalance";
+    /// How many times longer than later epochs the first one must stall.
+    cold_factor: f64 = 2.0, "cold-factor";
 }
 
 /// All findings of a trace, the most expensive first.
@@ -179,9 +153,4 @@ pub(crate) fn row(name: &str, value: impl Into<String>) -> [String; 2] {
 /// A row of evidence with a time and its share of something.
 pub(crate) fn time_row(name: &str, ns: u64, share: f64) -> [String; 2] {
     row(name, format!("{} ({})", seconds(ns), percent(share)))
-}
-
-/// The lower of two confidences.
-pub(crate) fn at_most(confidence: Confidence, limit: Confidence) -> Confidence {
-    confidence.min(limit)
 }

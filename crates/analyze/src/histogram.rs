@@ -87,7 +87,6 @@ fn bounds(bucket: usize) -> (u64, u64) {
 }
 
 impl Spread {
-    /// Counts a value.
     #[inline]
     pub(crate) fn add(&mut self, value: u64) {
         self.count += 1;
@@ -169,7 +168,6 @@ impl Spread {
         }
     }
 
-    /// How many values there are.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }

@@ -78,7 +78,6 @@ pub(crate) struct RankPart {
     pub(crate) steps: RankSteps,
 }
 
-/// A kind of event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FunctionPart {
     pub(crate) kind: String,
@@ -90,7 +89,6 @@ pub(crate) struct FunctionPart {
     pub(crate) self_ns: u64,
 }
 
-/// A file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FilePart {
     pub(crate) counts: FileTally,

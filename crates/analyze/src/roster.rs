@@ -31,7 +31,6 @@ pub(crate) enum ThreadRole {
 }
 
 impl ThreadRole {
-    /// The word for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Rank => "rank",
@@ -49,9 +48,7 @@ impl ThreadRole {
 pub(crate) struct Rank {
     /// Its number in the job: said by the trace, or counted.
     pub(crate) rank: u32,
-    /// The machine.
     pub(crate) host: String,
-    /// Row of its process.
     pub(crate) process: u32,
     /// The lane that consumes, or [`NONE`]: without steps, every process that reads or writes is a unit.
     pub(crate) consumer: u32,
@@ -61,7 +58,6 @@ pub(crate) struct Rank {
     pub(crate) is_native: bool,
 }
 
-/// Everybody.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Roster {
     /// Ranks, in the order of their numbers.

@@ -54,7 +54,6 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Nothing has happened yet.
     pub(crate) fn new(roster: &Roster, lanes: &[Lane], event_types: &[EventType]) -> Self {
         let mut places = vec![(NONE, NONE); lanes.len()];
         let mut of_units: Vec<Vec<u32>> = vec![Vec::new(); roster.units.len()];

@@ -138,7 +138,6 @@ impl PartialAnalysis {
         rows
     }
 
-    /// Bytes and files.
     pub(crate) fn data_set(&self) -> DataVolume {
         let all = || self.files.values().map(|file| &file.counts);
         let sum = |of: fn(&FileTally) -> u64| all().map(of).total();

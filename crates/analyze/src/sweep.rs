@@ -29,7 +29,6 @@ pub(crate) enum Group {
     Any,
 }
 
-/// How many groups there are.
 pub(crate) const GROUPS: usize = 3;
 
 /// Unions of a rank and all that works for it.
@@ -43,7 +42,6 @@ pub(crate) struct RankCover {
     pub(crate) last_ns: i64,
 }
 
-/// A worker's life.
 #[derive(Clone, Debug, Default)]
 struct Life {
     busy: Cover,
@@ -62,7 +60,6 @@ struct Making {
     strip: Strip,
 }
 
-/// The walk.
 pub(crate) struct Sweep<'a> {
     grid: &'a TimeGrid,
     roster: &'a Roster,
@@ -212,7 +209,6 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Closes everything.
     pub(crate) fn finish(mut self) -> Swept {
         let Self { lanes, self_ns, strip_of, making, grid, .. } = &mut self;
         lanes.finish(&mut |lane, what, from_ns, to_ns| {

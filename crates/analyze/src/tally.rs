@@ -11,7 +11,7 @@ use crate::layer::{EventType, StackLayer};
 use crate::load::{RowTally, Trace};
 use crate::roster::Roster;
 use crate::row::{NONE, Row};
-use crate::saturating::grow;
+use crate::saturating::{Total as _, grow, grow_each};
 
 /// The most buckets of a timeline.
 const BUCKETS: u64 = 1000;
@@ -140,10 +140,7 @@ pub(crate) struct FunctionTally {
 
 impl FunctionTally {
     pub(crate) fn merge(&mut self, other: &Self) {
-        grow(&mut self.count, other.count);
-        grow(&mut self.errors, other.errors);
-        grow(&mut self.total_ns, other.total_ns);
-        grow(&mut self.bytes, other.bytes);
+        grow_each!(self, other; count, errors, total_ns, bytes);
         self.latency.merge(&other.latency);
         self.size.merge(&other.size);
     }
@@ -169,21 +166,13 @@ pub(crate) struct FileTally {
 
 impl FileTally {
     pub(crate) fn calls(&self) -> u64 {
-        let all = [self.opens, self.reads, self.writes, self.others];
-        all.into_iter().fold(0, u64::saturating_add)
+        [self.opens, self.reads, self.writes, self.others].into_iter().total()
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        grow(&mut self.opens, other.opens);
-        grow(&mut self.reads, other.reads);
-        grow(&mut self.writes, other.writes);
-        grow(&mut self.others, other.others);
-        grow(&mut self.bytes_read, other.bytes_read);
-        grow(&mut self.bytes_written, other.bytes_written);
+        grow_each!(self, other; opens, reads, writes, others, bytes_read, bytes_written);
+        grow_each!(self, other; ns, metadata_ns, errors);
         self.extent_read = self.extent_read.max(other.extent_read);
-        grow(&mut self.ns, other.ns);
-        grow(&mut self.metadata_ns, other.metadata_ns);
-        grow(&mut self.errors, other.errors);
         self.units |= other.units;
     }
 }
@@ -200,7 +189,6 @@ pub(crate) struct RankTally {
     pub(crate) io_ns_at: Vec<u64>,
 }
 
-/// A bucket of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Moment {
     pub(crate) bytes_read: u64,
@@ -213,10 +201,7 @@ pub(crate) struct Moment {
 
 impl Moment {
     pub(crate) fn merge(&mut self, other: &Self) {
-        grow(&mut self.bytes_read, other.bytes_read);
-        grow(&mut self.bytes_written, other.bytes_written);
-        grow(&mut self.calls, other.calls);
-        grow(&mut self.io_ns, other.io_ns);
+        grow_each!(self, other; bytes_read, bytes_written, calls, io_ns);
         if self.reads.len() < other.reads.len() {
             self.reads.resize(other.reads.len(), 0);
         }
@@ -550,10 +535,7 @@ impl RowTally for Counts<'_> {
         }
         self.others.extend(other.others);
         for (ours, theirs) in self.units.iter_mut().zip(&other.units) {
-            grow(&mut ours.bytes_read, theirs.bytes_read);
-            grow(&mut ours.bytes_written, theirs.bytes_written);
-            grow(&mut ours.calls, theirs.calls);
-            grow(&mut ours.samples, theirs.samples);
+            grow_each!(ours, theirs; bytes_read, bytes_written, calls, samples);
             add_all(&mut ours.read_at, &theirs.read_at);
             add_all(&mut ours.io_ns_at, &theirs.io_ns_at);
         }

@@ -4,7 +4,7 @@
 //! prevented it. So these two are also found by what the model of the loader predicts they would save; a
 //! finding explains the larger of the two times.
 
-use super::{RuleContext, at_most, row, time_row};
+use super::{RuleContext, row, time_row};
 use crate::analysis::{Confidence, Finding};
 use crate::layer::StallCause;
 use crate::wording::{percent, seconds};
@@ -86,7 +86,7 @@ fn finding(context: &RuleContext, setting: &Setting, saved_ns: Option<u64>) -> O
     let explains_ns = stalled_ns.max(saved_ns)?;
     let mut finding = context.finding(setting.code, setting.title.to_owned(), explains_ns);
     if saved_ns == Some(explains_ns) {
-        finding.confidence = at_most(finding.confidence, Confidence::Medium);
+        finding.confidence = finding.confidence.min(Confidence::Medium);
         finding.evidence.push(row("stalled time it would save", seconds(explains_ns)));
     }
     if let Some(ns) = stalled_ns {

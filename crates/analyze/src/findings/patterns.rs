@@ -1,6 +1,6 @@
 //! Findings about file access: sizes, offsets, repeated reads, errors, and targets slower than others.
 
-use super::{RuleContext, at_most, row};
+use super::{RuleContext, row};
 use crate::analysis::{Confidence, Coverage, FileUse, Finding, Phase};
 use crate::layer::StallCause;
 use crate::saturating::Total as _;
@@ -74,7 +74,7 @@ fn small_reads(context: &RuleContext) -> Option<Finding> {
     let title = format!("reads are small: {} on average", bytes(mean));
     let mut finding = context.finding("small-reads", title, explains_ns);
     let limit = if fitted.is_some() { Confidence::High } else { Confidence::Low };
-    finding.confidence = at_most(finding.confidence, limit);
+    finding.confidence = finding.confidence.min(limit);
     finding.evidence.push(row("reads", reads.to_string()));
     finding.evidence.push(row("consecutive reads", access.reads_consecutive.to_string()));
     let samples = context.analysis.ranks.iter().map(|rank| rank.samples).total();
@@ -177,7 +177,7 @@ fn random(context: &RuleContext) -> Option<Finding> {
     }
     let title = format!("{} of reads are at random offsets", percent(share));
     let mut finding = context.finding("random-access", title, explains_ns);
-    finding.confidence = at_most(finding.confidence, Confidence::Medium);
+    finding.confidence = finding.confidence.min(Confidence::Medium);
     finding.evidence.push(row("forward jumps", access.reads_forward.to_string()));
     finding.evidence.push(row("backward jumps", access.reads_backward.to_string()));
     finding.evidence.push(row("consecutive reads", access.reads_consecutive.to_string()));
@@ -232,7 +232,7 @@ fn slow_target(context: &RuleContext) -> Option<Finding> {
         seconds(median as u64)
     );
     let mut finding = context.finding("slow-target", title, explains_ns);
-    finding.confidence = at_most(finding.confidence, Confidence::Medium);
+    finding.confidence = finding.confidence.min(Confidence::Medium);
     for target in slow.iter().take(5) {
         let text =
             format!("{} per call, {} in total", seconds(pace(target) as u64), seconds(target.ns));
@@ -283,7 +283,7 @@ fn saturated(context: &RuleContext) -> Option<Finding> {
     let speed = |moved: f64| rate(moved / quarter as f64 / (bucket / 1e9));
     let title = "storage is saturated: more reads in flight do not bring more bytes".to_owned();
     let mut finding = context.finding("storage-saturated", title, explains_ns);
-    finding.confidence = at_most(finding.confidence, Confidence::Medium);
+    finding.confidence = finding.confidence.min(Confidence::Medium);
     finding.evidence.push(row(
         "least busy quarter",
         format!("{} in flight, {}", in_flight(low.0), speed(low.1)),

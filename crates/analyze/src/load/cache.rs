@@ -130,7 +130,6 @@ impl CacheEntry {
         }
     }
 
-    /// Removes it.
     pub(crate) fn drop(&self) {
         let _ = fs::remove_dir_all(self.path());
     }
@@ -211,7 +210,6 @@ pub(crate) struct CacheWriter {
 }
 
 impl CacheWriter {
-    /// Begins an entry.
     pub(crate) fn new(entry: CacheEntry) -> Option<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -269,7 +267,6 @@ impl CacheWriter {
         }
     }
 
-    /// Completes the entry.
     pub(crate) fn finish(mut self, tables: &Tables, facts: CachedFacts) {
         self.pass_on(tables);
         if let Some(send) = &self.send {

@@ -263,7 +263,6 @@ fn table_row(number: i64) -> u32 {
 struct Codes {
     lanes: Vec<(i64, u32)>,
     event_types: Vec<(EventKind, String, String)>,
-    /// By row.
     lane_of: Vec<u32>,
     event_type_of: Vec<u32>,
     kind: Column,

@@ -40,7 +40,6 @@ impl Key {
     }
 }
 
-/// Compares two rows.
 #[inline]
 pub(crate) fn compare(a: &Row, b: &Row, layers: &Layers) -> Ordering {
     match a.start_ns.cmp(&b.start_ns) {

@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// How work is shared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workforce {
     /// Threads that work.

@@ -7,7 +7,6 @@ use super::merge::{Budget, Merger, block_rows, bytes_of, few_runs};
 use super::order::{Layers, sort};
 use super::spill::{Run, Spill};
 
-/// Rows of a piece.
 const PIECE_ROWS: usize = 64 * 1024;
 
 /// Rows of a trace of another tool.
@@ -33,7 +32,6 @@ impl RowBuffer {
         Self { budget, piece_rows, ..Self::default() }
     }
 
-    /// How many rows there are.
     pub(crate) fn len(&self) -> u64 {
         self.rows
     }

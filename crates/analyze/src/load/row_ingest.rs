@@ -70,7 +70,6 @@ impl RowIngest {
         *self = Self::new(self.budget.clone(), self.zero, cache_writer);
     }
 
-    /// Takes events.
     pub(crate) fn take(&mut self, tables: &Tables, batch: &Batch) -> Result<(), AnalyzeError> {
         batch.events.iter().try_for_each(|event| self.add(tables, batch, event))
     }

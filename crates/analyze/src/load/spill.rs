@@ -34,7 +34,6 @@ pub(crate) struct Run {
 }
 
 impl Spill {
-    /// Makes a file in a folder.
     pub(crate) fn create(folder: &Path) -> Result<Self, AnalyzeError> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);

@@ -38,7 +38,6 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     read.is_ok() && block[257..262] == *b"ustar"
 }
 
-/// Whether it is compressed.
 pub(crate) fn is_compressed(path: &Path) -> io::Result<bool> {
     let mut begin = [0; 2];
     let mut file = File::open(path)?;
@@ -83,7 +82,6 @@ pub(crate) fn unpack(
 /// A folder of unpacked files, removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Unpacked {
-    /// The archive.
     pub(crate) of: PathBuf,
     pub(crate) folder: PathBuf,
 }

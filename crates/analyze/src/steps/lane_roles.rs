@@ -15,7 +15,6 @@ pub(crate) enum LaneRole {
     Worker(u32),
     /// Makes calls for others: places of those in the unit, in the order of their lanes.
     Helper(Vec<u32>),
-    /// None of these.
     Other,
 }
 

@@ -7,7 +7,6 @@ use crate::layer::{CAUSES, StallCause};
 use crate::steps::pending::{NsByCause, PendingBatches};
 use crate::steps::window::{Window, measure};
 
-/// No batch.
 pub(crate) const NO_ITEM: u64 = u64::MAX;
 
 /// What a thing on the stack is.

@@ -15,7 +15,7 @@ const UNDER_WAY_MAX: usize = 1024;
 const STAGES_MAX: usize = 256;
 
 /// Work on a batch: a span that says so, or samples of a lane that make one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PendingBatch {
     pub(crate) epoch: u32,
     pub(crate) step: u32,
@@ -50,19 +50,11 @@ impl PendingBatch {
             epoch,
             step,
             slot,
-            round: 0,
-            is_first: false,
             start_ns,
             end_ns,
             ended_ns: i64::MIN,
             is_whole: true,
-            samples: 0,
-            concurrency: 0,
-            parts: [0; CAUSES],
-            window: [0; CAUSES],
-            window_number: 0,
-            other_ns: 0,
-            is_taken: false,
+            ..Self::default()
         }
     }
 }

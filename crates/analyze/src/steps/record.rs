@@ -3,13 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Confidence, Phase, Step};
-use crate::layer::{CAUSES, StallCause};
+use crate::layer::StallCause;
 use crate::steps::pending::NsByCause;
 
 /// A step of a rank.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StepRecord {
-    /// Training or evaluation.
     pub(crate) phase: Phase,
     /// The epoch, counted as the program does, or from 1.
     pub(crate) epoch: u32,
@@ -27,11 +26,9 @@ pub(crate) struct StepRecord {
     pub(crate) stall_ns: u64,
     /// By cause, in the order of [`StallCause::ALL`]; sums to `stall_ns`.
     pub(crate) parts_ns: NsByCause,
-    /// Computation, union.
     pub(crate) compute_ns: u64,
     /// From its beginning to the end of its computation.
     pub(crate) process_ns: u64,
-    /// Collectives, union.
     pub(crate) communication_ns: u64,
     /// Checkpoints of any of the rank's threads, union.
     pub(crate) checkpoint_ns: u64,
@@ -41,7 +38,6 @@ pub(crate) struct StepRecord {
     pub(crate) worker: Option<u32>,
     /// When that began to work on the batch.
     pub(crate) service_start_ns: i64,
-    /// How long that took.
     pub(crate) service_ns: u64,
     /// By cause, in the order of [`StallCause::ALL`].
     pub(crate) service_parts_ns: NsByCause,
@@ -55,42 +51,11 @@ pub(crate) struct StepRecord {
     pub(crate) confidence: Confidence,
 }
 
-impl Default for StepRecord {
-    fn default() -> Self {
-        Self {
-            phase: Phase::Train,
-            epoch: 0,
-            block: 0,
-            step: 0,
-            start_ns: 0,
-            end_ns: 0,
-            fetch_end_ns: 0,
-            stall_ns: 0,
-            parts_ns: [0; CAUSES],
-            compute_ns: 0,
-            process_ns: 0,
-            communication_ns: 0,
-            checkpoint_ns: 0,
-            meets_ns: None,
-            worker: None,
-            service_start_ns: 0,
-            service_ns: 0,
-            service_parts_ns: [0; CAUSES],
-            concurrency: 0,
-            samples: 0,
-            ready: 0,
-            confidence: Confidence::Low,
-        }
-    }
-}
-
 impl StepRecord {
-    /// How long it took.
     pub(crate) fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns).max(0).cast_unsigned()
     }
 
-    /// How long its fetch took.
     pub(crate) fn fetch_ns(&self) -> u64 {
         self.fetch_end_ns.saturating_sub(self.start_ns).max(0).cast_unsigned()
     }
@@ -135,15 +100,11 @@ impl StepRecord {
 /// Steps between two checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BlockRecord {
-    /// Training or evaluation.
     pub(crate) phase: Phase,
-    /// The epoch.
     pub(crate) epoch: u32,
     /// Counted from 1 in an epoch.
     pub(crate) block: u32,
-    /// When it began.
     pub(crate) start_ns: i64,
-    /// When it ended.
     pub(crate) end_ns: i64,
     /// Its steps: rows of [`RankSteps::steps`].
     pub(crate) steps: std::ops::Range<usize>,
@@ -152,13 +113,9 @@ pub(crate) struct BlockRecord {
 /// The training or the evaluation of an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PhaseRecord {
-    /// Training or evaluation.
     pub(crate) phase: Phase,
-    /// The epoch.
     pub(crate) epoch: u32,
-    /// When it began.
     pub(crate) start_ns: i64,
-    /// When it ended.
     pub(crate) end_ns: i64,
     /// Its steps: rows of [`RankSteps::steps`].
     pub(crate) steps: std::ops::Range<usize>,
@@ -177,14 +134,11 @@ pub(crate) struct PhaseRecord {
 /// Which way a checkpoint goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Direction {
-    /// To storage.
     Save,
-    /// From storage.
     Load,
 }
 
 impl Direction {
-    /// The word for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Save => "save",
@@ -196,15 +150,12 @@ impl Direction {
 /// A checkpoint, or a part of one, of a rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CheckpointRecord {
-    /// Which way.
     pub(crate) direction: Direction,
     /// The epoch, or [`NONE`](crate::NONE).
     pub(crate) epoch: u32,
     /// The step, or [`NONE`](crate::NONE).
     pub(crate) step: u32,
-    /// When it began.
     pub(crate) start_ns: i64,
-    /// When it ended.
     pub(crate) end_ns: i64,
     /// Time of it in which the consumer waited and did not compute; nothing if other threads did it.
     pub(crate) stall_ns: u64,
@@ -217,7 +168,6 @@ pub(crate) struct CheckpointRecord {
 /// A lane that brings batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorkerRecord {
-    /// The lane.
     pub(crate) lane: u32,
     /// When its first event began.
     pub(crate) first_ns: i64,
@@ -225,22 +175,17 @@ pub(crate) struct WorkerRecord {
     pub(crate) last_ns: i64,
     /// Time in batches and samples.
     pub(crate) busy_ns: u64,
-    /// Batches.
     pub(crate) batches: u64,
 }
 
 /// A rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RankSteps {
-    /// Its number.
     pub(crate) rank: u32,
-    /// The machine.
     pub(crate) host: String,
     /// Steps, in the order of time.
     pub(crate) steps: Vec<StepRecord>,
-    /// Blocks of them.
     pub(crate) blocks: Vec<BlockRecord>,
-    /// Trainings and evaluations.
     pub(crate) phases: Vec<PhaseRecord>,
     /// When it was stalled in fetches.
     pub(crate) stalls_ns: Vec<(i64, i64)>,
@@ -248,20 +193,15 @@ pub(crate) struct RankSteps {
     pub(crate) peer_stalls_ns: Vec<(i64, i64)>,
     /// A batch lay finished and was not fetched yet: overlaps if there were several.
     pub(crate) ready_ns: Vec<(i64, i64)>,
-    /// Checkpoints.
     pub(crate) checkpoints: Vec<CheckpointRecord>,
-    /// Workers that were seen.
     pub(crate) workers: Vec<WorkerRecord>,
 }
 
 impl RankSteps {
-    /// Its training steps.
     pub(crate) fn training(&self) -> impl Iterator<Item = &StepRecord> {
         self.steps.iter().filter(|step| step.phase == Phase::Train)
     }
-}
 
-impl RankSteps {
     /// Moves all moments.
     pub(crate) fn shift(&mut self, by_ns: i64) {
         let shift = |moment: &mut i64| *moment = moment.saturating_add(by_ns);

@@ -1,6 +1,6 @@
 //! The loader's queue: workers, batches under way, delivery in order, ranks that meet.
 
-use crate::saturating::grow;
+use crate::saturating::{grow, grow_each};
 
 /// A step as it was measured.
 #[derive(Clone, Copy, Debug, Default)]
@@ -106,7 +106,6 @@ impl Scale {
     }
 }
 
-/// What came out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     steps: u64,
@@ -116,12 +115,9 @@ pub(super) struct Outcome {
 
 impl Outcome {
     pub(super) fn add(&mut self, other: Self) {
-        self.steps += other.steps;
-        grow(&mut self.all_ns, other.all_ns);
-        grow(&mut self.stall_ns, other.stall_ns);
+        grow_each!(self, other; steps, all_ns, stall_ns);
     }
 
-    /// The mean.
     pub(super) fn step_ns(&self) -> u64 {
         self.all_ns / self.steps.max(1)
     }
