@@ -1,6 +1,6 @@
 //! What every thread did from moment to moment: self time by containment.
 //!
-//! Events of a thread nest; the innermost one is event_type it does. An event that goes on after the one around
+//! Events of a thread nest; the innermost one is what the thread does. An event that goes on after the one around
 //! it has ended is taken as inner until its own end, and counted, since such a trace has a fault.
 
 use crate::row::Row;
@@ -41,7 +41,7 @@ impl Lanes {
         }
     }
 
-    /// Deals out event_type is left.
+    /// Deals out what is left.
     pub(crate) fn finish(&mut self, slice: &mut impl FnMut(u32, u32, i64, i64)) {
         for (lane, stack) in (0..).zip(&mut self.stacks) {
             stack.advance(lane, i64::MAX, slice);

@@ -147,9 +147,7 @@ impl EventType {
         let cause = cause_of(layer, class);
         Self { kind, category: category.to_owned(), name: name.to_owned(), class, layer, cause }
     }
-}
 
-impl EventType {
     /// Whether it only says what something is called: no event of the program.
     pub(crate) fn is_metadata(&self) -> bool {
         matches!(self.category.as_str(), "thread" | "dftracer")

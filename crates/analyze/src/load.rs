@@ -105,6 +105,7 @@ impl LoadProgress for NoProgress {
 
 /// Why a trace is not read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages show what fields mean")]
 #[non_exhaustive]
 pub enum AnalyzeError {
     /// The trace itself cannot be read.
@@ -112,22 +113,13 @@ pub enum AnalyzeError {
     Trace(#[from] TraceError),
     /// Nothing was named that holds events.
     #[error("no events in {}", .path.display())]
-    Empty {
-        /// What was named.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     /// A folder in which no trace is.
     #[error("no trace in {}: expected a trace folder, .pfw files or JSON with events", .path.display())]
-    NoTrace {
-        /// Which.
-        path: PathBuf,
-    },
+    NoTrace { path: PathBuf },
     /// A pattern to which no file belongs.
     #[error("no file matches {}", .pattern.display())]
-    NoMatch {
-        /// The pattern.
-        pattern: PathBuf,
-    },
+    NoMatch { pattern: PathBuf },
     /// Traces of different formats in one call.
     #[error(
         "cannot read {} ({first_format}) and {} ({second_format}) together",
@@ -135,13 +127,9 @@ pub enum AnalyzeError {
         .second.display()
     )]
     Mixed {
-        /// The one.
         first: PathBuf,
-        /// Its format.
         first_format: &'static str,
-        /// The other.
         second: PathBuf,
-        /// Its format.
         second_format: &'static str,
     },
     /// Files whose times have nothing to do with each other.
@@ -150,28 +138,13 @@ pub enum AnalyzeError {
         .known.display(),
         .unknown.display()
     )]
-    Clocks {
-        /// One that says so.
-        known: PathBuf,
-        /// One that does not.
-        unknown: PathBuf,
-    },
+    Clocks { known: PathBuf, unknown: PathBuf },
     /// An archive that is damaged, or that holds no trace.
     #[error("{}: {what}", .path.display())]
-    Archive {
-        /// The archive.
-        path: PathBuf,
-        /// What is wrong with it.
-        what: &'static str,
-    },
+    Archive { path: PathBuf, what: &'static str },
     /// A file for rows that do not fit into memory.
     #[error("cannot store rows in {}", .path.display())]
-    Spill {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Spill { path: PathBuf, source: std::io::Error },
 }
 
 /// A state that takes rows in any order. Merging two gives what one would have been that took all rows.

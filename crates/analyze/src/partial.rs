@@ -130,27 +130,18 @@ pub struct PartialAnalysis {
 
 /// Why shards do not go together.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the messages show what fields mean")]
 #[non_exhaustive]
 pub enum MergeError {
     /// They are of different traces.
     #[error("shards of different traces: {} and {}", .first.join(" "), .second.join(" "))]
-    Traces {
-        /// What one was made of.
-        first: Vec<String>,
-        /// What the other was made of.
-        second: Vec<String>,
-    },
+    Traces { first: Vec<String>, second: Vec<String> },
     /// One part is there twice.
     #[error("shard {}/{} is given twice", .0.index, .0.of)]
     Twice(Shard),
     /// They were cut in different ways.
     #[error("cannot merge shards of {first} parts with shards of {second} parts")]
-    Cuts {
-        /// Parts of one.
-        first: u32,
-        /// Parts of the other.
-        second: u32,
-    },
+    Cuts { first: u32, second: u32 },
     /// A part was not given.
     #[error("shard {}/{} is missing", .0.index, .0.of)]
     Missing(Shard),

@@ -126,9 +126,7 @@ impl Roster {
             });
         }
     }
-}
 
-impl Roster {
     /// The unit of a device's stream.
     fn of_device(&self, lane: &Lane, processes: &[Process]) -> Option<u32> {
         let is_device = [StackLayer::Compute, StackLayer::Device]

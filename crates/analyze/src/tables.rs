@@ -15,18 +15,12 @@ pub enum Values {
 }
 
 impl Values {
-    /// How many there are.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         match self {
             Self::Integers(values) => values.len(),
             Self::Real(values) => values.len(),
             Self::Text(values) => values.len(),
         }
-    }
-
-    /// Whether the table has no rows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

@@ -6,11 +6,11 @@
 //! them, which a terminal would obey, are not passed on.
 
 use feedline_analyze::Analysis;
-use feedline_analyze::analysis::{Answer, Confidence, Coverage};
+use feedline_analyze::analysis::{Answer, Coverage};
 use feedline_numbers::units;
 
 use crate::style::{Ink, Style};
-use crate::wrap::{hanging, joined, labeled};
+use crate::wrap::{self, joined, labeled};
 
 mod answer;
 mod grid;
@@ -133,17 +133,7 @@ fn headline(analysis: &Analysis, style: Style) -> Vec<String> {
         false => analysis.health.coverage.sentence().to_owned(),
     };
     let text = if text.is_empty() { word.to_owned() } else { format!("{word}: {text}") };
-    let mut lines = hanging("", "  ", &text, style.columns());
-    lines[0] = lines[0].replacen(word, &style.paint(ink, word), 1);
-    lines
-}
-
-fn confidence(confidence: Confidence) -> &'static str {
-    match confidence {
-        Confidence::Low => "low",
-        Confidence::Medium => "medium",
-        Confidence::High => "high",
-    }
+    wrap::headline(&text, (word, ink), style)
 }
 
 /// Text of a trace without anything that a terminal would obey.
@@ -164,7 +154,7 @@ fn part(part: u64, whole: u64) -> String {
     units::percent((whole > 0).then(|| 100.0 * part as f64 / whole as f64))
 }
 
-/// `text` behind a label, or nothing if there is no text.
+/// `text` after a label, or nothing if there is no text.
 fn line(label: &str, text: &str, columns: usize) -> Vec<String> {
     if text.is_empty() { Vec::new() } else { labeled(label, text, columns) }
 }

@@ -4,7 +4,7 @@ use feedline_bench::Calibration;
 use feedline_numbers::units;
 
 use crate::style::{Ink, Style};
-use crate::wrap::{hanging, joined, labeled};
+use crate::wrap::{all_labeled, hanging, headline, joined};
 
 /// What was measured and where it was put.
 pub fn calibration(found: &Calibration, file: &str, style: Style) -> String {
@@ -13,8 +13,7 @@ pub fn calibration(found: &Calibration, file: &str, style: Style) -> String {
         "CALIBRATED: runs with the framework read model burn what Python takes on this machine ({})",
         found.machine.cpu
     );
-    let mut lines = hanging("", "  ", &text, columns);
-    lines[0] = lines[0].replacen("CALIBRATED", &style.paint(Ink::BoldGreen, "CALIBRATED"), 1);
+    let mut lines = headline(&text, ("CALIBRATED", Ink::BoldGreen), style);
     lines.push(String::new());
     lines.push("CPU time per sample: Python's reader, Feedline's in its place".to_owned());
     for (format, figures) in &found.readers {
@@ -51,6 +50,6 @@ pub fn calibration(found: &Calibration, file: &str, style: Style) -> String {
     }
     rows.push(("file", file.to_owned()));
     rows.push(("next", "feedline run, or feedline ceiling: both use it".to_owned()));
-    lines.extend(rows.iter().flat_map(|(label, text)| labeled(label, text, columns)));
+    lines.extend(all_labeled(&rows, columns));
     joined(&lines)
 }

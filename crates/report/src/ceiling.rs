@@ -6,7 +6,7 @@ use feedline_workload::Workload;
 
 use crate::screen::reader_name;
 use crate::style::{Ink, Style};
-use crate::wrap::{hanging, joined, labeled};
+use crate::wrap::{self, all_labeled, joined};
 
 /// The answer first, then what it rests on.
 pub fn ceiling(name: &str, workload: &Workload, found: &Ceiling, style: Style) -> String {
@@ -16,8 +16,7 @@ pub fn ceiling(name: &str, workload: &Workload, found: &Ceiling, style: Style) -
         Some(framework) => framework_headline(name, found, framework, reader),
         None => headline(name, found),
     };
-    let mut lines = hanging("", "  ", &text, columns);
-    lines[0] = lines[0].replacen(&word, &style.paint(Ink::Bold, &word), 1);
+    let mut lines = wrap::headline(&text, (&word, Ink::Bold), style);
     lines.push(String::new());
     let mut rows = vec![
         ("workload", described(workload)),
@@ -42,7 +41,7 @@ pub fn ceiling(name: &str, workload: &Workload, found: &Ceiling, style: Style) -
         let note = format!("files had {used} samples instead of {asked}, to fit into memory");
         rows.insert(1, ("", note));
     }
-    lines.extend(rows.iter().flat_map(|(label, text)| labeled(label, text, columns)));
+    lines.extend(all_labeled(&rows, columns));
     joined(&lines)
 }
 

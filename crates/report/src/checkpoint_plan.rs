@@ -5,7 +5,7 @@ use feedline_numbers::units;
 use feedline_workload::Workload;
 
 use crate::style::{Ink, Style};
-use crate::wrap::{hanging, joined, labeled};
+use crate::wrap::{aligned, all_labeled, headline, joined};
 
 /// Rates at which the time of a save is worked out.
 const RATES_GIB: [f64; 3] = [1.0, 10.0, 100.0];
@@ -21,7 +21,6 @@ pub fn checkpoint_plan(
     workload: &Workload,
     style: Style,
 ) -> String {
-    let columns = style.columns();
     let layout = plan.layout();
     let total = layout.total();
     let size = gib(total.bytes.total());
@@ -30,8 +29,7 @@ pub fn checkpoint_plan(
         units::counted(total.files, "file"),
         units::counted(plan.writers(), "rank"),
     );
-    let mut lines = hanging("", "  ", &text, columns);
-    lines[0] = lines[0].replacen(&size, &style.paint(Ink::Bold, &size), 1);
+    let mut lines = headline(&text, (&size, Ink::Bold), style);
     lines.push(String::new());
     let rows = [
         ("model", model(plan)),
@@ -41,9 +39,14 @@ pub fn checkpoint_plan(
         ("memory", memory(plan, workload)),
         ("time", time(total.bytes.total())),
     ];
-    lines.extend(rows.iter().flat_map(|(label, text)| labeled(label, text, columns)));
+    lines.extend(all_labeled(&rows, style.columns()));
     lines.push(String::new());
-    lines.extend(table(&layout.groups()));
+    // The ranks by what they save, those that save equally much in one line. That makes five lines at most:
+    // the first stage, two kinds in the middle, the last stage, and further copies of the model.
+    let groups = layout.groups();
+    let table: Vec<_> =
+        [HEADER.map(str::to_owned)].into_iter().chain(groups.iter().map(row)).collect();
+    lines.extend(aligned(&table, 1, usize::MAX));
     joined(&lines)
 }
 
@@ -139,24 +142,6 @@ fn time(bytes: u64) -> String {
     let at =
         |rate: f64| format!("{} at {rate} GiB/s", units::duration(bytes as f64 / (rate * GIB)));
     format!("{} of all ranks together", RATES_GIB.map(at).join(", "))
-}
-
-/// The ranks by what they save, those that save equally much in one line. That makes five lines at
-/// most: the first stage, two kinds in the middle, the last stage, and further copies of the model.
-fn table(groups: &[RankGroup]) -> Vec<String> {
-    let shown = groups.iter().map(row);
-    let rows: Vec<_> = [HEADER.map(str::to_owned)].into_iter().chain(shown).collect();
-    let width =
-        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; COLUMNS] = std::array::from_fn(width);
-    rows.iter()
-        .map(|row| {
-            let first = format!("{:<1$}", row[0], widths[0]);
-            let rest = row.iter().zip(widths).skip(1);
-            let rest = rest.map(|(cell, width)| format!("{cell:>width$}"));
-            [first].into_iter().chain(rest).collect::<Vec<_>>().join("  ")
-        })
-        .collect()
 }
 
 fn row(group: &RankGroup) -> [String; COLUMNS] {

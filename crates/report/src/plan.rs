@@ -10,7 +10,7 @@ use feedline_workload::{IoEngine, ReadType, SaveMode, Workload};
 use crate::samples;
 use crate::screen::held;
 use crate::style::{Ink, Style};
-use crate::wrap::{hanging, joined, labeled};
+use crate::wrap::{self, all_labeled, joined};
 
 #[cfg(test)]
 mod tests;
@@ -43,11 +43,9 @@ pub fn plan(plan: &Plan, workload: &Workload, style: Style) -> String {
         }
         rows.push(("time", least_time(plan, workload, &course)));
     }
-    let columns = style.columns();
-    let mut lines = hanging("", "  ", &headline(workload), columns);
-    lines[0] = lines[0].replacen("DRY RUN", &style.paint(Ink::Bold, "DRY RUN"), 1);
+    let mut lines = wrap::headline(&headline(workload), ("DRY RUN", Ink::Bold), style);
     lines.push(String::new());
-    lines.extend(rows.iter().flat_map(|(label, text)| labeled(label, text, columns)));
+    lines.extend(all_labeled(&rows, style.columns()));
     joined(&lines)
 }
 

@@ -4,7 +4,7 @@ use feedline_numbers::units;
 use feedline_workload::{BUILT_IN, Model, Preset, Source, Workload, compose, resolve};
 
 use crate::style::{Ink, Style};
-use crate::wrap::{hanging, joined};
+use crate::wrap::{aligned, hanging, joined};
 
 const COLUMNS: usize = 7;
 const HEADER: [&str; COLUMNS] = ["WORKLOAD", "LOADER", "FORMAT", "DATA", "BATCH", "S/STEP", "AU%"];
@@ -15,17 +15,14 @@ const NOTHING: &str = "-";
 /// Two lines a workload: what can be compared in columns, then what it models.
 pub fn table(presets: &[Preset], style: Style) -> String {
     let rows: Vec<Row> = presets.iter().map(Row::new).collect();
-    let header = HEADER.map(str::to_owned);
-    let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
-        let cells = rows.iter().map(|row| &row.cells).chain([&header]);
-        cells.map(|cells| cells[column].chars().count()).max().unwrap_or(0)
-    });
-    // A gap of one column makes the shipped workloads fit into 80.
-    let roomy = widths.iter().sum::<usize>() + 2 * (COLUMNS - 1) <= style.columns();
-    let gap = if roomy { "  " } else { " " };
-    let mut lines = vec![aligned(&header, &widths, gap)];
-    for row in &rows {
-        let line = aligned(&row.cells, &widths, gap);
+    let cells: Vec<_> = [HEADER.map(str::to_owned)]
+        .into_iter()
+        .chain(rows.iter().map(|row| row.cells.clone()))
+        .collect();
+    // Gaps of one column make the shipped workloads fit into 80.
+    let mut aligned = aligned(&cells, LEFT_COLUMNS, style.columns()).into_iter();
+    let mut lines: Vec<String> = aligned.next().into_iter().collect();
+    for (row, line) in rows.iter().zip(aligned) {
         lines.push(line.replacen(&row.cells[0], &style.paint(Ink::Bold, &row.cells[0]), 1));
         lines.extend(hanging("  ", "  ", &row.text, style.columns()));
     }
@@ -106,13 +103,6 @@ fn transformer_parameters(model: &Model) -> u64 {
     let attention = hidden * (hidden + 2 * key_value) + hidden * hidden;
     let layer = 2 * hidden + attention + 3 * ffn * hidden;
     2 * vocab * hidden + hidden + model.num_layers.unwrap_or(0) * layer
-}
-
-fn aligned(cells: &[String; COLUMNS], widths: &[usize; COLUMNS], gap: &str) -> String {
-    let pad = |(column, (cell, &width)): (usize, (&String, &usize))| {
-        if column < LEFT_COLUMNS { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-    };
-    cells.iter().zip(widths).enumerate().map(pad).collect::<Vec<_>>().join(gap)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! A number stays with its unit and an option with its value, so that neither is torn apart. A
 //! word that is longer than the line, such as a path, stays whole so that it can be copied.
 
+use crate::style::{Ink, Style};
+
 /// Columns of the labels at the beginning of lines.
 const LABEL_COLUMNS: usize = 12;
 
@@ -59,6 +61,38 @@ pub(crate) fn hanging(first: &str, rest: &str, text: &str, columns: usize) -> Ve
     }
     lines.push(line.trim_end().to_owned());
     lines
+}
+
+/// The first lines of a screen, with their most important word in color.
+pub(crate) fn headline(text: &str, (word, ink): (&str, Ink), style: Style) -> Vec<String> {
+    let mut lines = hanging("", "  ", text, style.columns());
+    lines[0] = lines[0].replacen(word, &style.paint(ink, word), 1);
+    lines
+}
+
+/// Texts after their labels, each as [`labeled`] does it.
+pub(crate) fn all_labeled(rows: &[(&str, String)], columns: usize) -> Vec<String> {
+    rows.iter().flat_map(|(label, text)| labeled(label, text, columns)).collect()
+}
+
+/// Rows with cells of equal width: those of the first `left` columns begin on one line, the others end on
+/// one. The gaps are narrower if the rows would not fit otherwise.
+pub(crate) fn aligned<const N: usize>(
+    rows: &[[String; N]],
+    left: usize,
+    columns: usize,
+) -> Vec<String> {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let is_roomy = widths.iter().sum::<usize>() + 2 * (N - 1) <= columns;
+    let cell = |(column, (cell, width)): (usize, (&String, usize))| {
+        if column < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+    };
+    let line = |row: &[String; N]| {
+        let cells: Vec<_> = row.iter().zip(widths).enumerate().map(cell).collect();
+        cells.join(if is_roomy { "  " } else { " " })
+    };
+    rows.iter().map(line).collect()
 }
 
 /// As much of `text` as fits, cut between words with an ellipsis.

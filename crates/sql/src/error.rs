@@ -6,32 +6,22 @@ use feedline_trace::{FORMATS, TraceError, readable};
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages show what fields mean")]
 #[non_exhaustive]
 pub enum SqlError {
     /// The query names a table that is not there.
     #[error("no table `{table}`")]
-    UnknownTable {
-        /// What it names.
-        table: String,
-        /// What there is.
-        tables: Vec<String>,
-    },
+    UnknownTable { table: String, tables: Vec<String> },
     /// The query names a column that is not there.
     #[error("no column `{column}`")]
     UnknownColumn {
-        /// What it names.
         column: String,
         /// What there is, the nearest names first.
         columns: Vec<String>,
     },
     /// The query calls a function that is not there.
     #[error("no function `{function}`")]
-    UnknownFunction {
-        /// What it calls.
-        function: String,
-        /// The nearest name.
-        near: String,
-    },
+    UnknownFunction { function: String, near: String },
     /// The query is no SQL.
     #[error("syntax error at {place}: {found}")]
     Syntax {
@@ -68,24 +58,14 @@ pub enum SqlError {
     Terminal,
     /// The engine's address is none.
     #[error("no engine `{text}`")]
-    UnknownEngine {
-        /// What was given.
-        text: String,
-    },
+    UnknownEngine { text: String },
     /// Nobody answers there.
     #[error("no Ballista scheduler at {address}: {source}")]
-    NoScheduler {
-        /// Host and port.
-        address: String,
-        /// Why.
-        source: std::io::Error,
-    },
+    NoScheduler { address: String, source: std::io::Error },
     /// The cluster ended the query.
     #[error("the cluster at {address} reports: {message}")]
     Cluster {
-        /// Host and port.
         address: String,
-        /// One line.
         message: String,
         /// What to do about it.
         hint: Option<String>,
@@ -93,13 +73,11 @@ pub enum SqlError {
     /// The cluster looks at other files than this process.
     #[error("table `{table}` has {rows_here} rows here and {rows_there} on the cluster")]
     Sight {
-        /// The table.
         table: String,
         /// Rows that this process counts.
         rows_here: u64,
         /// Rows that the cluster counts.
         rows_there: u64,
-        /// The trace's folder.
         folder: PathBuf,
     },
     /// A table of this session that a cluster cannot be told.
@@ -110,50 +88,27 @@ pub enum SqlError {
     ClusterMemory,
     /// The folder of an analysis is none.
     #[error("no analysis in {path}: no file there ends with .parquet")]
-    NoAnalysis {
-        /// The folder.
-        path: PathBuf,
-    },
+    NoAnalysis { path: PathBuf },
     /// There is no `feedline`.
     #[error("cannot start {program}: {source}")]
-    NoCompanion {
-        /// What was looked for.
-        program: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    NoCompanion { program: PathBuf, source: std::io::Error },
     /// `feedline` ended with an error.
     #[error("feedline {task}: {message}")]
     Companion {
         /// Its subcommand.
         task: String,
-        /// Its error.
         message: String,
-        /// Its hint.
         hint: Option<String>,
     },
     /// Something that was to be written is there.
     #[error("{path} exists")]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// A file or folder cannot be read.
     #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A file cannot be written.
     #[error("cannot write {path}: {source}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
     /// The trace cannot be read.
     #[error("{}", chain(.0))]
     Trace(#[from] TraceError),

@@ -7,6 +7,7 @@ use crate::job::{joined, stall_by_cause};
 use crate::resample::{Draws, blocks, quantile};
 use crate::saturating::{Total, grow};
 use crate::steps::{RankSteps, StepRecord};
+use crate::summary::ratio;
 
 /// From which share of stalled time on a training is moderately input-bound, and input-bound.
 pub(crate) const BANDS: [f64; 2] = [0.05, 0.2];
@@ -30,7 +31,7 @@ pub(crate) fn verdict(units: &[RankSteps], epochs: &[Epoch]) -> StallVerdict {
     stalls.sort_unstable();
     let is_stalled = |step: &&&StepRecord| step.stall_ns.saturating_mul(10) > step.duration_ns();
     let stalled = steps.iter().filter(is_stalled).count();
-    let stall_share = share(stall_ns, step_ns);
+    let stall_share = ratio(stall_ns, step_ns).unwrap_or(0.0);
     let answer = match stall_share {
         _ if count < STEPS_MIN => Answer::TooFewSteps,
         share if share < BANDS[0] => Answer::NotInputBound,
@@ -52,10 +53,6 @@ pub(crate) fn verdict(units: &[RankSteps], epochs: &[Epoch]) -> StallVerdict {
         samples_per_second: samples_per_second(epochs),
         read_bytes_per_second: None,
     }
-}
-
-fn share(part: u64, all: u64) -> f64 {
-    if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
 
 fn sentence(answer: Answer, stall_share: f64, units: &[RankSteps]) -> String {
@@ -120,7 +117,7 @@ fn interval(units: &[RankSteps]) -> Option<[f64; 2]> {
                 all += sums[start + length].1 - sums[start].1;
             }
             let narrow = |sum: u128| u64::try_from(sum).unwrap_or(u64::MAX);
-            share(narrow(stall), narrow(all))
+            ratio(narrow(stall), narrow(all)).unwrap_or(0.0)
         })
         .collect();
     shares.sort_by(f64::total_cmp);

@@ -21,12 +21,6 @@ use super::{AnalyzeError, LoadOptions, LoadProgress};
 const TABLE: usize = 1 << 20;
 /// Columns that say who did what.
 const SURVEYED: [&str; 7] = ["process", "thread", "start", "kind", "category", "name", "count"];
-/// Columns that rows are made of.
-const COLUMNS: [&str; 16] = [
-    "process", "thread", "start", "duration", "kind", "category", "name", "file", "offset", "size",
-    "result", "errno", "epoch", "step", "count", "value",
-];
-
 /// The row groups of one or many trace folders.
 #[derive(Default)]
 pub(crate) struct Groups {
@@ -385,7 +379,7 @@ pub(crate) fn rows(
     layers: &Layers,
     is_selected: &(dyn Fn(u32) -> bool + Sync),
 ) -> Result<Vec<Row>, TraceError> {
-    let mut block = groups.read(index, &COLUMNS)?;
+    let mut block = groups.read(index, Columns::NAMES)?;
     let columns = Columns::new(&mut block);
     let windows = windows(groups, index, &columns.codes.kind)?;
     let making = Making::new(columns, known, windows, is_selected);
@@ -412,40 +406,26 @@ pub(crate) fn window_ns(extra: &str) -> Option<u64> {
     rest[..digits].parse().ok()
 }
 
-struct Columns {
-    codes: Codes,
-    start: Column,
-    duration: Column,
-    file: Column,
-    offset: Column,
-    size: Column,
-    result: Column,
-    errno: Column,
-    epoch: Column,
-    step: Column,
-    count: Column,
-    value: Column,
+/// Declares the columns that rows are made of, beside those that [`Codes`] takes.
+macro_rules! columns {
+    ($($name:ident),*) => {
+        struct Columns {
+            codes: Codes,
+            $($name: Column,)*
+        }
+
+        impl Columns {
+            const NAMES: &[&str] =
+                &["process", "thread", "kind", "category", "name", $(stringify!($name)),*];
+
+            fn new(block: &mut Block) -> Self {
+                Self { $($name: block.take(stringify!($name)),)* codes: Codes::of(block) }
+            }
+        }
+    };
 }
 
-impl Columns {
-    fn new(block: &mut Block) -> Self {
-        let mut take = |name: &str| block.take(name);
-        Self {
-            start: take("start"),
-            duration: take("duration"),
-            file: take("file"),
-            offset: take("offset"),
-            size: take("size"),
-            result: take("result"),
-            errno: take("errno"),
-            epoch: take("epoch"),
-            step: take("step"),
-            count: take("count"),
-            value: take("value"),
-            codes: Codes::of(block),
-        }
-    }
-}
+columns!(start, duration, file, offset, size, result, errno, epoch, step, count, value);
 
 /// Rows that are made at a time: column by column, but so few that they stay close to the processor.
 const TILE: usize = 512;

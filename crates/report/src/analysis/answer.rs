@@ -5,7 +5,7 @@ use feedline_analyze::analysis::{CauseTime, StallVerdict, WhatIf};
 use feedline_numbers::units;
 
 use super::grid::grid;
-use super::{claims_stalls, confidence, line, ns, part, plain, share};
+use super::{claims_stalls, line, ns, part, plain, share};
 use crate::bars;
 use crate::style::{Ink, Style};
 use crate::wrap::{hanging, labeled, shorten};
@@ -25,7 +25,7 @@ pub(super) fn evidence(verdict: &StallVerdict, columns: usize) -> Vec<String> {
          for more than a tenth, p95 {}",
         share(verdict.stall_share),
         units::counted(verdict.steps, "step"),
-        confidence(verdict.confidence),
+        verdict.confidence.name(),
         share(verdict.stalled_steps_share),
         ns(verdict.stall_p95_ns),
     );
@@ -88,7 +88,7 @@ pub(super) fn findings(analysis: &Analysis, explained: usize, columns: usize) ->
             "{}: {},{severity} {} confidence",
             plain(&finding.title),
             ns(finding.explains_ns),
-            confidence(finding.confidence),
+            finding.confidence.name(),
         );
         lines.extend(hanging(&format!("  {}. ", place + 1), "     ", &text, columns));
         let actions = plain(&finding.actions.join("; "));

@@ -2,8 +2,7 @@
 
 use feedline_analyze::Analysis;
 use feedline_analyze::analysis::{
-    AccessPatterns, Checkpoints, Epoch, Function, Health, LayerTime, Overlap, Phase, RoleCount,
-    Stragglers,
+    AccessPatterns, Checkpoints, Epoch, Function, Health, LayerTime, Overlap, RoleCount, Stragglers,
 };
 use feedline_numbers::units;
 
@@ -189,12 +188,8 @@ pub(super) fn epochs(all: &[Epoch], most: usize, columns: usize) -> Vec<String> 
         .iter()
         .take(most)
         .map(|epoch| {
-            let phase = match epoch.phase {
-                Phase::Train => "train",
-                Phase::Evaluate => "evaluate",
-            };
             vec![
-                format!("{phase} {}", epoch.epoch),
+                format!("{} {}", epoch.phase.name(), epoch.epoch),
                 units::count(epoch.steps),
                 units::percent(epoch.au_percent),
                 part(epoch.stall_ns, epoch.step_ns),

@@ -1,14 +1,15 @@
 //! What a page holds of an analysis. Every list is bounded; a list that was cut has its full length beside it.
 
 use feedline_analyze::analysis::{
-    Analysis, Answer, CauseTime, Coverage, Distribution, Epoch, FileUse, Finding, Function,
-    LayerTime, Overlap, Phase, Prediction, Problem, Rank,
+    Allocation, Analysis, Answer, CauseTime, Checkpoints, Coverage, DataVolume, Distribution,
+    Epoch, FileUse, Finding, Function, Health, LayerTime, Prediction, Problem, Rank, StallVerdict,
+    Straggler, Stragglers, TraceFacts, WhatIf,
 };
 use feedline_analyze::{StackLayer, StallCause};
 use serde_json::{Value, json};
 
 use super::packed::short;
-use super::steps::{chosen, columns, confidence, sparse, us, waterfall};
+use super::steps::{chosen, columns, sparse, us, waterfall};
 use super::timeline::{heat_map, timeline};
 
 const MOST_FINDINGS: usize = 100;
@@ -52,13 +53,13 @@ pub(super) fn embedded(analysis: &Analysis, most_steps: usize) -> Value {
     let mut page = json!({
         "causes": StallCause::ALL.map(StallCause::name),
         "layer_names": StackLayer::ALL.map(StackLayer::name),
-        "trace": trace(analysis),
-        "health": health(analysis),
-        "allocation": allocation(analysis),
+        "trace": trace(&analysis.trace),
+        "health": health(&analysis.health),
+        "allocation": allocation(&analysis.allocation),
         "layers": analysis.layers.iter().map(layer).collect::<Vec<_>>(),
-        "overlaps": analysis.overlaps.iter().map(overlap).collect::<Vec<_>>(),
+        "overlaps": analysis.overlaps,
         "functions": list(&analysis.functions, MOST_FUNCTIONS, function),
-        "data": data_set(analysis),
+        "data": data_set(&analysis.data),
         "access": analysis.access,
         "files": list(&analysis.files, MOST_FILES, file),
         "folders": list(&analysis.folders, MOST_FOLDERS, file),
@@ -66,16 +67,16 @@ pub(super) fn embedded(analysis: &Analysis, most_steps: usize) -> Value {
         "heat_map": heat_map(&analysis.timeline, &ranks),
         "ranks": list(&analysis.ranks, MOST_RANKS, rank),
         "findings": list(&analysis.findings, MOST_FINDINGS, finding),
-        "checkpoints": checkpoints(analysis),
+        "checkpoints": checkpoints(&analysis.checkpoints),
     });
     if claims_stalls {
-        page["verdict"] = verdict(analysis);
+        page["verdict"] = verdict(&analysis.verdict);
         page["stall"] = analysis.stall.iter().map(cause_time).collect();
-        page["what_if"] = what_if(analysis);
+        page["what_if"] = what_if(&analysis.what_if);
         page["epochs"] = list(&analysis.epochs, MOST_EPOCHS, epoch);
         page["steps"] = columns(&steps, worst, all_steps);
         page["waterfall"] = waterfall(&analysis.steps);
-        page["stragglers"] = stragglers(analysis);
+        page["stragglers"] = stragglers(&analysis.stragglers);
     }
     page
 }
@@ -101,50 +102,47 @@ fn clipped_list(texts: &[String], most: usize) -> Vec<String> {
     texts.iter().take(most).map(|text| clipped(text)).collect()
 }
 
-fn trace(analysis: &Analysis) -> Value {
-    let trace = &analysis.trace;
-    json!({
-        "inputs": clipped_list(&trace.inputs, MOST_NAMES),
-        "all_inputs": trace.inputs.len(),
-        "source": trace.source,
-        "events": trace.events,
-        "start_ms": trace.start_ns / 1_000_000,
-        "run_ns": trace.run_ns,
-    })
-}
-
-fn health(analysis: &Analysis) -> Value {
-    let problem = |problem: &Problem| {
-        json!({
-            "code": problem.code,
-            "count": problem.count,
-            "text": clipped(&problem.text),
-            "places": clipped_list(&problem.places, MOST_PLACES),
-            "limits_claims": problem.limits_claims,
-        })
+/// An object with the named fields of a value; a key with an expression holds that instead.
+macro_rules! object {
+    (@value $of:ident $key:ident) => { json!($of.$key) };
+    (@value $of:ident $key:ident $value:expr) => { json!($value) };
+    ($of:ident => $($key:ident $(: $value:expr)?),* $(,)?) => {
+        Value::Object(serde_json::Map::from_iter([
+            $((stringify!($key).to_owned(), object!(@value $of $key $($value)?)),)*
+        ]))
     };
-    json!({
-        "coverage": analysis.health.coverage,
-        "sentence": analysis.health.coverage.sentence(),
-        "problems": list(&analysis.health.problems, MOST_PROBLEMS, problem),
-    })
 }
 
-fn allocation(analysis: &Analysis) -> Value {
-    let who = &analysis.allocation;
-    json!({
-        "hosts": clipped_list(&who.hosts, MOST_NAMES),
-        "all_hosts": who.hosts.len(),
-        "ranks": who.ranks,
-        "processes": who.processes,
-        "threads": who.threads,
-        "compute_threads": who.compute_threads,
-        "io_threads": who.io_threads,
-    })
+fn trace(trace: &TraceFacts) -> Value {
+    object! { trace =>
+        inputs: clipped_list(&trace.inputs, MOST_NAMES),
+        all_inputs: trace.inputs.len(),
+        source, events, start_ms: trace.start_ns / 1_000_000, run_ns,
+    }
 }
 
-fn verdict(analysis: &Analysis) -> Value {
-    let verdict = &analysis.verdict;
+fn health(health: &Health) -> Value {
+    let problem = |problem: &Problem| {
+        object! { problem =>
+            code, count, text: clipped(&problem.text),
+            places: clipped_list(&problem.places, MOST_PLACES), limits_claims,
+        }
+    };
+    object! { health =>
+        coverage,
+        sentence: health.coverage.sentence(),
+        problems: list(&health.problems, MOST_PROBLEMS, problem),
+    }
+}
+
+fn allocation(who: &Allocation) -> Value {
+    object! { who =>
+        hosts: clipped_list(&who.hosts, MOST_NAMES), all_hosts: who.hosts.len(),
+        ranks, processes, threads, compute_threads, io_threads,
+    }
+}
+
+fn verdict(verdict: &StallVerdict) -> Value {
     let answer = match verdict.answer {
         Answer::NotInputBound => "Not input-bound",
         Answer::ModeratelyInputBound => "Moderately input-bound",
@@ -152,88 +150,53 @@ fn verdict(analysis: &Analysis) -> Value {
         Answer::TooFewSteps => "Too few steps to judge",
         Answer::NoSteps => "No steps in the trace",
     };
-    json!({
-        "code": verdict.answer,
-        "answer": answer,
-        "text": verdict.text,
-        "steps": verdict.steps,
-        "step_ns": verdict.step_ns,
-        "stall_ns": verdict.stall_ns,
-        "stall_share": short(verdict.stall_share),
-        "interval": verdict.stall_share_interval.map(|interval| interval.map(short)),
-        "stalled_steps_share": short(verdict.stalled_steps_share),
-        "stall_p95_ns": verdict.stall_p95_ns,
-        "confidence": confidence(verdict.confidence),
-        "au_percent": verdict.au_percent.map(short),
-        "samples_per_second": verdict.samples_per_second.map(short),
-        "read_bytes_per_second": verdict.read_bytes_per_second.map(short),
-    })
+    object! { verdict =>
+        code: verdict.answer, answer: answer, text, steps, step_ns, stall_ns,
+        stall_share: short(verdict.stall_share),
+        interval: verdict.stall_share_interval.map(|interval| interval.map(short)),
+        stalled_steps_share: short(verdict.stalled_steps_share),
+        stall_p95_ns,
+        confidence: verdict.confidence as u8,
+        au_percent: verdict.au_percent.map(short),
+        samples_per_second: verdict.samples_per_second.map(short),
+        read_bytes_per_second: verdict.read_bytes_per_second.map(short),
+    }
 }
 
 fn cause_time(time: &CauseTime) -> Value {
-    json!({ "cause": time.cause.name(), "ns": time.ns, "share": short(time.share) })
+    object! { time => cause, ns, share: short(time.share) }
 }
 
 fn finding(finding: &Finding) -> Value {
-    json!({
-        "code": finding.code,
-        "title": finding.title,
-        "explains_ns": finding.explains_ns,
-        "severity": short(finding.severity),
-        "confidence": confidence(finding.confidence),
-        "evidence": finding.evidence.iter().take(MOST_NAMES)
-            .map(|row| row.each_ref().map(|text| clipped(text))).collect::<Vec<_>>(),
-        "objects": clipped_list(&finding.objects, MOST_OBJECTS),
-        "all_objects": finding.objects.len(),
-        "sql": finding.sql,
-        "actions": finding.actions,
-        "threshold": finding.threshold,
-    })
+    let clipped_row = |row: &[String; 2]| row.each_ref().map(|text| clipped(text));
+    object! { finding =>
+        code, title, explains_ns,
+        severity: short(finding.severity),
+        confidence: finding.confidence as u8,
+        evidence: finding.evidence.iter().take(MOST_NAMES).map(clipped_row).collect::<Vec<_>>(),
+        objects: clipped_list(&finding.objects, MOST_OBJECTS),
+        all_objects: finding.objects.len(),
+        sql, actions, threshold,
+    }
 }
 
-fn what_if(analysis: &Analysis) -> Value {
-    let what_if = &analysis.what_if;
+fn what_if(what_if: &WhatIf) -> Value {
     let case = |case: &Prediction| {
-        json!({
-            "change": case.change,
-            "step_ns": case.step_ns,
-            "interval_ns": case.step_interval_ns,
-            "stall_share": short(case.stall_share),
-        })
+        object! { case =>
+            change, step_ns, interval_ns: case.step_interval_ns, stall_share: short(case.stall_share),
+        }
     };
-    json!({
-        "refused": what_if.refused,
-        "workers": what_if.workers,
-        "outstanding": what_if.outstanding,
-        "observed_step_ns": what_if.observed_step_ns,
-        "modelled_step_ns": what_if.modelled_step_ns,
-        "cases": what_if.cases.iter().take(MOST_NAMES).map(case).collect::<Vec<_>>(),
-    })
+    object! { what_if =>
+        refused, workers, outstanding, observed_step_ns, modelled_step_ns,
+        cases: what_if.cases.iter().take(MOST_NAMES).map(case).collect::<Vec<_>>(),
+    }
 }
 
 fn layer(time: &LayerTime) -> Value {
-    json!({
-        "layer": time.layer.name(),
-        "events": time.events,
-        "bytes": time.bytes,
-        "mean_ns": time.mean_ns,
-        "least_ns": time.least_ns,
-        "most_ns": time.most_ns,
-        "self_ns": time.self_ns,
-        "summed_ns": time.summed_ns,
-        "exposed_ns": time.exposed_mean_ns,
-    })
-}
-
-fn overlap(overlap: &Overlap) -> Value {
-    json!({
-        "what": overlap.what,
-        "total_ns": overlap.total_ns,
-        "overlapped_ns": overlap.overlapped_ns,
-        "exposed_ns": overlap.exposed_ns,
-        "compute_ns": overlap.compute_ns,
-        "compute_alone_ns": overlap.compute_alone_ns,
-    })
+    object! { time =>
+        layer, events, bytes, mean_ns, least_ns, most_ns, self_ns, summed_ns,
+        exposed_ns: time.exposed_mean_ns,
+    }
 }
 
 /// In the order of the page's columns: least, 5 %, 25 %, 50 %, mean, 75 %, 95 %, 99 %, largest.
@@ -243,125 +206,68 @@ fn distribution(of: &Distribution) -> Value {
 }
 
 fn function(function: &Function) -> Value {
-    json!({
-        "layer": function.layer.name(),
-        "category": clipped(&function.category),
-        "name": clipped(&function.name),
-        "count": function.count,
-        "errors": function.errors,
-        "total_ns": function.total_ns,
-        "self_ns": function.self_ns,
-        "bytes": function.bytes,
-        "rate": function.bytes_per_second.map(short),
-        "latency": distribution(&function.latency),
-        "size": function.size.as_ref().map(distribution),
-    })
+    object! { function =>
+        layer, category: clipped(&function.category), name: clipped(&function.name),
+        count, errors, total_ns, self_ns, bytes, rate: function.bytes_per_second.map(short),
+        latency: distribution(&function.latency),
+        size: function.size.as_ref().map(distribution),
+    }
 }
 
-fn data_set(analysis: &Analysis) -> Value {
-    let data = &analysis.data;
-    json!({
-        "files": data.files,
-        "files_read": data.files_read,
-        "files_written": data.files_written,
-        "calls": data.calls,
-        "errors": data.errors,
-        "bytes_read": data.bytes_read,
-        "bytes_written": data.bytes_written,
-        "extent_read": data.extent_read,
-        "reread": data.reread_factor.map(short),
-        "opens_per_file": data.opens_per_file.map(short),
-        "errors_by_number": data.errors_by_number.iter().take(MOST_NAMES).collect::<Vec<_>>(),
-        "read_sizes": data.read_sizes.counts,
-        "write_sizes": data.write_sizes.counts,
-        "read_latencies": data.read_latencies.counts,
-        "read_size_by_latency": data.read_size_by_latency,
-    })
+fn data_set(data: &DataVolume) -> Value {
+    object! { data =>
+        files, files_read, files_written, calls, errors, bytes_read, bytes_written, extent_read,
+        reread: data.reread_factor.map(short),
+        opens_per_file: data.opens_per_file.map(short),
+        errors_by_number: data.errors_by_number.iter().take(MOST_NAMES).collect::<Vec<_>>(),
+        read_sizes: data.read_sizes.counts,
+        write_sizes: data.write_sizes.counts,
+        read_latencies: data.read_latencies.counts,
+        read_size_by_latency,
+    }
 }
 
 fn file(file: &FileUse) -> Value {
-    json!({
-        "path": clipped(&file.path),
-        "files": file.files,
-        "opens": file.opens,
-        "reads": file.reads,
-        "writes": file.writes,
-        "others": file.others,
-        "bytes_read": file.bytes_read,
-        "bytes_written": file.bytes_written,
-        "extent": file.extent_read,
-        "reread": file.reread_factor.map(short),
-        "ns": file.ns,
-        "metadata_ns": file.metadata_ns,
-        "ranks": file.ranks,
-        "errors": file.errors,
-    })
+    object! { file =>
+        path: clipped(&file.path), files, opens, reads, writes, others, bytes_read, bytes_written,
+        extent: file.extent_read, reread: file.reread_factor.map(short), ns, metadata_ns, ranks,
+        errors,
+    }
 }
 
 fn rank(rank: &Rank) -> Value {
-    json!({
-        "rank": rank.rank,
-        "title": clipped(&rank.title),
-        "host": clipped(&rank.host),
-        "workers": rank.workers,
-        "steps": rank.steps,
-        "step_us": us(rank.step_ns),
-        "stall_us": us(rank.stall_ns),
-        "parts": sparse(&rank.parts_ns),
-        "compute_us": us(rank.compute_ns),
-        "communication_us": us(rank.communication_ns),
-        "io_us": us(rank.io_ns),
-        "bytes_read": rank.bytes_read,
-        "bytes_written": rank.bytes_written,
-        "calls": rank.calls,
-        "samples": rank.samples,
-        "busy": short(rank.workers_busy_share),
-        "unseen_us": us(rank.unseen_ns),
-    })
+    object! { rank =>
+        rank, title: clipped(&rank.title), host: clipped(&rank.host), workers, steps,
+        step_us: us(rank.step_ns), stall_us: us(rank.stall_ns), parts: sparse(&rank.parts_ns),
+        compute_us: us(rank.compute_ns), communication_us: us(rank.communication_ns),
+        io_us: us(rank.io_ns), bytes_read, bytes_written, calls, samples,
+        busy: short(rank.workers_busy_share), unseen_us: us(rank.unseen_ns),
+    }
 }
 
 fn epoch(epoch: &Epoch) -> Value {
-    json!({
-        "phase": match epoch.phase { Phase::Train => "train", Phase::Evaluate => "evaluate" },
-        "epoch": epoch.epoch,
-        "start_us": us(epoch.start_ns),
-        "duration_us": us(epoch.duration_ns),
-        "steps": epoch.steps,
-        "step_us": us(epoch.step_ns),
-        "stall_us": us(epoch.stall_ns),
-        "parts": sparse(&epoch.parts_ns),
-        "compute_us": us(epoch.compute_ns),
-        "first_batch_us": us(epoch.first_batch_ns),
-        "au": epoch.au_percent.map(short),
-        "excluded": epoch.excluded_steps,
-        "samples_per_second": epoch.samples_per_second.map(short),
-        "bytes_read": epoch.bytes_read,
-        "samples": epoch.samples,
-    })
+    object! { epoch =>
+        phase, epoch, start_us: us(epoch.start_ns), duration_us: us(epoch.duration_ns), steps,
+        step_us: us(epoch.step_ns), stall_us: us(epoch.stall_ns), parts: sparse(&epoch.parts_ns),
+        compute_us: us(epoch.compute_ns), first_batch_us: us(epoch.first_batch_ns),
+        au: epoch.au_percent.map(short), excluded: epoch.excluded_steps,
+        samples_per_second: epoch.samples_per_second.map(short), bytes_read, samples,
+    }
 }
 
-fn stragglers(analysis: &Analysis) -> Value {
-    let all = &analysis.stragglers;
-    json!({
-        "lost_ns": all.lost_ns,
-        "median_ns": all.median_ns,
-        "ranks": list(&all.ranks, MOST_STRAGGLERS, |one| json!({
-            "rank": one.rank,
-            "host": clipped(&one.host),
-            "slowest_steps": one.slowest_steps,
-            "slowest_share": short(one.slowest_share),
-            "lost_ns": one.lost_ns,
-            "because": one.because,
-        })),
-    })
+fn stragglers(all: &Stragglers) -> Value {
+    let straggler = |one: &Straggler| {
+        object! { one =>
+            rank, host: clipped(&one.host), slowest_steps, slowest_share: short(one.slowest_share),
+            lost_ns, because,
+        }
+    };
+    object! { all => lost_ns, median_ns, ranks: list(&all.ranks, MOST_STRAGGLERS, straggler) }
 }
 
-fn checkpoints(analysis: &Analysis) -> Value {
-    let all = &analysis.checkpoints;
-    json!({
-        "stall_ns": all.stall_ns,
-        "stall_share": short(all.stall_share),
-        "interval_ns": all.interval_ns,
-        "transfers": list(&all.transfers, MOST_TRANSFERS, |one| json!(one)),
-    })
+fn checkpoints(all: &Checkpoints) -> Value {
+    object! { all =>
+        stall_ns, stall_share: short(all.stall_share), interval_ns,
+        transfers: list(&all.transfers, MOST_TRANSFERS, |one| json!(one)),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use feedline_analyze::analysis::{Confidence, Phase, Step};
+use feedline_analyze::analysis::{Phase, Step};
 use feedline_analyze::layer::CAUSES;
 use serde_json::{Value, json};
 
@@ -31,14 +31,11 @@ pub(super) fn chosen(steps: &[Step], most: usize) -> (Vec<&Step>, usize) {
 
 /// Steps as columns, times in microseconds.
 pub(super) fn columns(steps: &[&Step], worst: usize, all: u64) -> Value {
-    fn column<T: Into<Value>>(steps: &[&Step], value: impl Fn(&Step) -> T) -> Value {
-        steps.iter().map(|step| value(step).into()).collect()
-    }
     json!({
         "all": all,
         "worst": worst,
         "rank": column(steps, |step| step.rank),
-        "phase": column(steps, |step| phase(step.phase)),
+        "phase": column(steps, |step| step.phase as u8),
         "epoch": column(steps, |step| step.epoch),
         "block": column(steps, |step| step.block),
         "step": column(steps, |step| step.step),
@@ -52,13 +49,13 @@ pub(super) fn columns(steps: &[&Step], worst: usize, all: u64) -> Value {
         "worker": column(steps, |step| step.worker),
         "service": column(steps, |step| us(step.service_ns)),
         "samples": column(steps, |step| step.samples),
-        "confidence": column(steps, |step| confidence(step.confidence)),
+        "confidence": column(steps, |step| step.confidence as u8),
         "parts": column(steps, |step| sparse(&step.parts_ns)),
     })
 }
 
 /// Steps of one number, of all ranks, added up.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Column {
     phase: u8,
     epoch: u32,
@@ -77,32 +74,29 @@ struct Column {
     worst: (u64, u32),
 }
 
-impl Column {
-    fn add(&mut self, step: &Step) {
-        if self.steps == 0 {
-            self.phase = phase(step.phase);
-            (self.epoch, self.step) = (step.epoch, step.step);
-            self.until = (step.epoch, step.step);
-            self.start_ns = step.start_ns;
-            self.worst = (step.stall_ns, step.rank);
-        }
-        self.start_ns = self.start_ns.min(step.start_ns);
-        self.end_ns = self.end_ns.max(step.start_ns.saturating_add(step.duration_ns));
-        self.steps += 1;
-        self.duration_ns += step.duration_ns;
-        self.stall_ns += step.stall_ns;
-        self.compute_ns += step.compute_ns;
-        self.communication_ns += step.communication_ns;
-        for (sum, part) in self.parts_ns.iter_mut().zip(&step.parts_ns) {
-            *sum += part;
-        }
-        if step.stall_ns > self.worst.0 {
-            self.worst = (step.stall_ns, step.rank);
+impl From<&Step> for Column {
+    fn from(step: &Step) -> Self {
+        Self {
+            phase: step.phase as u8,
+            epoch: step.epoch,
+            step: step.step,
+            until: (step.epoch, step.step),
+            start_ns: step.start_ns,
+            end_ns: step.start_ns.saturating_add(step.duration_ns),
+            steps: 1,
+            duration_ns: step.duration_ns,
+            stall_ns: step.stall_ns,
+            compute_ns: step.compute_ns,
+            communication_ns: step.communication_ns,
+            parts_ns: std::array::from_fn(|cause| step.parts_ns.get(cause).copied().unwrap_or(0)),
+            worst: (step.stall_ns, step.rank),
         }
     }
+}
 
-    fn join(&mut self, other: &Self) {
-        self.until = other.until;
+impl Column {
+    /// Adds another one, except which step is the last and which rank stalled longest.
+    fn add(&mut self, other: &Self) {
         self.start_ns = self.start_ns.min(other.start_ns);
         self.end_ns = self.end_ns.max(other.end_ns);
         self.steps += other.steps;
@@ -110,10 +104,22 @@ impl Column {
         self.stall_ns += other.stall_ns;
         self.compute_ns += other.compute_ns;
         self.communication_ns += other.communication_ns;
-        for (sum, part) in self.parts_ns.iter_mut().zip(&other.parts_ns) {
-            *sum += part;
+        self.parts_ns.iter_mut().zip(&other.parts_ns).for_each(|(sum, part)| *sum += part);
+    }
+
+    /// Adds a step of the same number. Of ranks that stalled equally long, the first counts.
+    fn add_step(&mut self, step: &Self) {
+        self.add(step);
+        if step.worst.0 > self.worst.0 {
+            self.worst = step.worst;
         }
-        self.worst = self.worst.max(other.worst);
+    }
+
+    /// Adds the column after it.
+    fn join(&mut self, next: &Self) {
+        self.add(next);
+        self.until = next.until;
+        self.worst = self.worst.max(next.worst);
     }
 }
 
@@ -122,7 +128,9 @@ impl Column {
 pub(super) fn waterfall(steps: &[Step]) -> Value {
     let mut groups: BTreeMap<(Phase, u32, u32, u32), Column> = BTreeMap::new();
     for step in steps {
-        groups.entry((step.phase, step.epoch, step.block, step.step)).or_default().add(step);
+        let key = (step.phase, step.epoch, step.block, step.step);
+        let column = Column::from(step);
+        groups.entry(key).and_modify(|known| known.add_step(&column)).or_insert(column);
     }
     let mut all: Vec<Column> = groups.into_values().collect();
     all.sort_by_key(|column| column.start_ns);
@@ -135,24 +143,21 @@ pub(super) fn waterfall(steps: &[Step]) -> Value {
             column
         })
         .collect();
-    fn of<T: Into<Value>>(joined: &[Column], value: impl Fn(&Column) -> T) -> Value {
-        joined.iter().map(|column| value(column).into()).collect()
-    }
     json!({
         "joined": factor,
-        "phase": of(&joined, |column| column.phase),
-        "epoch": of(&joined, |column| column.epoch),
-        "step": of(&joined, |column| column.step),
-        "until": of(&joined, |column| vec![column.until.0, column.until.1]),
-        "start": of(&joined, |column| us(column.start_ns)),
-        "end": of(&joined, |column| us(column.end_ns)),
-        "steps": of(&joined, |column| column.steps),
-        "duration": of(&joined, |column| us(column.duration_ns)),
-        "stall": of(&joined, |column| us(column.stall_ns)),
-        "compute": of(&joined, |column| us(column.compute_ns)),
-        "communication": of(&joined, |column| us(column.communication_ns)),
-        "parts": of(&joined, |column| sparse(&column.parts_ns)),
-        "worst": of(&joined, |column| column.worst.1),
+        "phase": column(&joined, |column| column.phase),
+        "epoch": column(&joined, |column| column.epoch),
+        "step": column(&joined, |column| column.step),
+        "until": column(&joined, |column| vec![column.until.0, column.until.1]),
+        "start": column(&joined, |column| us(column.start_ns)),
+        "end": column(&joined, |column| us(column.end_ns)),
+        "steps": column(&joined, |column| column.steps),
+        "duration": column(&joined, |column| us(column.duration_ns)),
+        "stall": column(&joined, |column| us(column.stall_ns)),
+        "compute": column(&joined, |column| us(column.compute_ns)),
+        "communication": column(&joined, |column| us(column.communication_ns)),
+        "parts": column(&joined, |column| sparse(&column.parts_ns)),
+        "worst": column(&joined, |column| column.worst.1),
     })
 }
 
@@ -167,19 +172,8 @@ pub(super) fn us(ns: u64) -> u64 {
     ns.saturating_add(500) / 1_000
 }
 
-fn phase(phase: Phase) -> u8 {
-    match phase {
-        Phase::Train => 0,
-        Phase::Evaluate => 1,
-    }
-}
-
-pub(super) fn confidence(confidence: Confidence) -> u8 {
-    match confidence {
-        Confidence::Low => 0,
-        Confidence::Medium => 1,
-        Confidence::High => 2,
-    }
+fn column<R, T: Into<Value>>(rows: &[R], value: impl Fn(&R) -> T) -> Value {
+    rows.iter().map(|row| value(row).into()).collect()
 }
 
 #[cfg(test)]
