@@ -1,7 +1,7 @@
 //! Whole screens of analyses that were made up.
 
 use feedline_analyze::analysis::{
-    AccessPatterns, Allocation, CauseTime, CheckpointTransfer, Checkpoints, DataVolume,
+    AccessPatterns, Allocation, CauseTime, CheckpointTransfer, Checkpoints, Confidence, DataVolume,
     Distribution, Epoch, Finding, Function, Health, LayerTime, Overlap, Prediction, Problem,
     RoleCount, StallVerdict, Straggler, Stragglers, TraceFacts, WhatIf,
 };
