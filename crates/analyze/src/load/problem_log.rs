@@ -70,8 +70,11 @@ const CLOCK_SKEW: Known = limit(
     "machines start more than 30 s after the first one: their clocks may be wrong",
 );
 
-/// What processes say about themselves, and how often.
-const OF_PROCESSES: [(Known, fn(&Process) -> u64); 5] = [
+/// Counts how often a process has a problem.
+type CountOf = fn(&Process) -> u64;
+
+/// What processes say about themselves.
+const OF_PROCESSES: [(Known, CountOf); 5] = [
     (limit("killed-processes", "processes were killed; they may have lost events"), |process| {
         u64::from(process.end == End::Killed)
     }),
