@@ -223,32 +223,42 @@ pub(crate) fn opened(record: &CallRecord, fd: c_int) {
     }
 }
 
-/// Hooks: `fn name(arguments) -> result = Op, subject, |record, result| …;`
+/// Hooks: `fn name(arguments) -> result = Op | twin = TwinOp, subject, |record, result| …;`. A twin has the
+/// same type and fills its record in the same way.
 macro_rules! hooks {
-    ($(fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?
-        = $op:ident, $subject:expr, $fill:expr;)+) => {
-        $crate::real::named!(real: $($name)+);
+    ($(fn $name:ident $args:tt -> $result:ty
+        = $op:ident $(| $twin:ident = $twin_op:ident)*, $subject:expr, $fill:expr;)+) => {
+        $crate::real::named!(real: $($name $($twin)*)+);
         pub(crate) use real::resolve;
 
         $(
-            /// As in the C library.
-            #[unsafe(no_mangle)]
-            pub(crate) unsafe extern "C-unwind" fn $name($($arg: $type),*) $(-> $result)? {
-                type Function = unsafe extern "C-unwind" fn($($type),*) $(-> $result)?;
-                let place = real::$name.get();
-                if place.is_null() {
-                    return $crate::hook::missing();
-                }
-                // SAFETY: the C library's function of this name has this type.
-                let function = unsafe { core::mem::transmute::<*mut core::ffi::c_void, Function>(place) };
-                // SAFETY: the program's own arguments, unchanged.
-                let call = || unsafe { function($($arg),*) };
-                if !$crate::hook::is_looked_at(feedline_recorder::Op::$op) {
-                    return call();
-                }
-                $crate::hook::observe(feedline_recorder::Op::$op, $subject, call, $fill)
-            }
+            $crate::hook::hook!($name $args -> $result, $op, $subject, $fill);
+            $($crate::hook::hook!($twin $args -> $result, $twin_op, $subject, $fill);)*
         )+
     };
 }
 pub(crate) use hooks;
+
+/// One hook.
+macro_rules! hook {
+    ($name:ident($($arg:ident: $type:ty),*) -> $result:ty, $op:ident, $subject:expr, $fill:expr) => {
+        /// As in the C library.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
+            type Function = unsafe extern "C-unwind" fn($($type),*) -> $result;
+            let place = real::$name.get();
+            if place.is_null() {
+                return $crate::hook::missing();
+            }
+            // SAFETY: the C library's function of this name has this type.
+            let function = unsafe { core::mem::transmute::<*mut core::ffi::c_void, Function>(place) };
+            // SAFETY: the program's own arguments, unchanged.
+            let call = || unsafe { function($($arg),*) };
+            if !$crate::hook::is_looked_at(feedline_recorder::Op::$op) {
+                return call();
+            }
+            $crate::hook::observe(feedline_recorder::Op::$op, $subject, call, $fill)
+        }
+    };
+}
+pub(crate) use hook;

@@ -39,11 +39,7 @@ fn copied<R>(count: size_t, offset: *const off_t, to: c_int) -> impl FnOnce(&mut
 
 hooks! {
     fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t
-        = Sendfile, fd(from), copied(count, offset, to);
-    fn sendfile64(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t
-        = Sendfile64, fd(from), copied(count, offset, to);
+        = Sendfile | sendfile64 = Sendfile64, fd(from), copied(count, offset, to);
     fn copy_file_range(from: c_int, from_offset: *mut off_t, to: c_int, to_offset: *mut off_t, count: size_t, flags: c_uint) -> ssize_t
-        = CopyFileRange, fd(from), copied(count, from_offset, to);
-    fn splice(from: c_int, from_offset: *mut off_t, to: c_int, to_offset: *mut off_t, count: size_t, flags: c_uint) -> ssize_t
-        = Splice, fd(from), copied(count, from_offset, to);
+        = CopyFileRange | splice = Splice, fd(from), copied(count, from_offset, to);
 }

@@ -45,15 +45,11 @@ hooks! {
     fn dup3(file: c_int, to: c_int, flags: c_int) -> c_int
         = Dup3, fd(file), |record, result| { record.arg = u64::from(to.cast_unsigned()); copied(file, result); };
     fn fcntl(file: c_int, command: c_int, argument: usize) -> c_int
-        = Fcntl, fd(file), |record, result| controlled(record, file, command, argument, result);
-    fn fcntl64(file: c_int, command: c_int, argument: usize) -> c_int
-        = Fcntl64, fd(file), |record, result| controlled(record, file, command, argument, result);
+        = Fcntl | fcntl64 = Fcntl64, fd(file), |record, result| controlled(record, file, command, argument, result);
     fn flock(file: c_int, operation: c_int) -> c_int
         = Flock, fd(file), |record, _| record.arg = u64::from(operation.cast_unsigned());
     fn posix_fadvise(file: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int
-        = PosixFadvise, fd(file), |record, result| advised(record, offset, length, advice, result);
-    fn posix_fadvise64(file: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int
-        = PosixFadvise64, fd(file), |record, result| advised(record, offset, length, advice, result);
+        = PosixFadvise | posix_fadvise64 = PosixFadvise64, fd(file), |record, result| advised(record, offset, length, advice, result);
     fn readahead(file: c_int, offset: off_t, length: usize) -> isize
         = Readahead, fd(file), |record, _| { record.offset = offset; record.size = length as u64; };
 }

@@ -34,18 +34,14 @@ fn opened_folder(record: &mut CallRecord, folder: *mut DIR) {
 }
 
 hooks! {
-    fn opendir(name: *const c_char) -> *mut DIR
-        = Opendir, path(name), opened_folder;
+    fn opendir(name: *const c_char) -> *mut DIR = Opendir, path(name), opened_folder;
     fn fdopendir(file: c_int) -> *mut DIR
         = Fdopendir, fd(file), |record, folder| record.result = i64::from(descriptor(folder));
-    fn readdir(folder: *mut DIR) -> *mut c_void = Readdir, listing(folder), found;
-    fn readdir64(folder: *mut DIR) -> *mut c_void = Readdir64, listing(folder), found;
+    fn readdir(folder: *mut DIR) -> *mut c_void = Readdir | readdir64 = Readdir64, listing(folder), found;
     fn closedir(folder: *mut DIR) -> c_int = Closedir, closing(descriptor(folder)), |_, _| ();
-    fn rewinddir(folder: *mut DIR) = Rewinddir, listing(folder), |_, ()| ();
+    fn rewinddir(folder: *mut DIR) -> () = Rewinddir, listing(folder), |_, ()| ();
     fn scandir(name: *const c_char, list: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int
-        = Scandir, path(name), |_, _| ();
-    fn scandir64(name: *const c_char, list: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int
-        = Scandir64, path(name), |_, _| ();
+        = Scandir | scandir64 = Scandir64, path(name), |_, _| ();
     fn getdents64(file: c_int, buffer: *mut c_void, size: size_t) -> ssize_t
         = Getdents64, fd(file), |record, _| record.size = size as u64;
 }

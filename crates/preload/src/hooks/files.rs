@@ -47,39 +47,23 @@ fn shared(record: &mut CallRecord, name: *const c_char, file: c_int, flags: c_in
 
 hooks! {
     fn open(name: *const c_char, flags: c_int, mode: c_uint) -> c_int
-        = Open, path(name), |record, file| flagged(record, file, flags, mode);
-    fn open64(name: *const c_char, flags: c_int, mode: c_uint) -> c_int
-        = Open64, path(name), |record, file| flagged(record, file, flags, mode);
+        = Open | open64 = Open64, path(name), |record, file| flagged(record, file, flags, mode);
     fn __open_2(name: *const c_char, flags: c_int) -> c_int
-        = Open2, path(name), |record, file| flagged(record, file, flags, 0);
-    fn __open64_2(name: *const c_char, flags: c_int) -> c_int
-        = Open642, path(name), |record, file| flagged(record, file, flags, 0);
+        = Open2 | __open64_2 = Open642, path(name), |record, file| flagged(record, file, flags, 0);
     fn openat(folder: c_int, name: *const c_char, flags: c_int, mode: c_uint) -> c_int
-        = Openat, at(folder, name), |record, file| flagged(record, file, flags, mode);
-    fn openat64(folder: c_int, name: *const c_char, flags: c_int, mode: c_uint) -> c_int
-        = Openat64, at(folder, name), |record, file| flagged(record, file, flags, mode);
+        = Openat | openat64 = Openat64, at(folder, name), |record, file| flagged(record, file, flags, mode);
     fn __openat_2(folder: c_int, name: *const c_char, flags: c_int) -> c_int
-        = Openat2, at(folder, name), |record, file| flagged(record, file, flags, 0);
-    fn __openat64_2(folder: c_int, name: *const c_char, flags: c_int) -> c_int
-        = Openat642, at(folder, name), |record, file| flagged(record, file, flags, 0);
+        = Openat2 | __openat64_2 = Openat642, at(folder, name), |record, file| flagged(record, file, flags, 0);
     fn creat(name: *const c_char, mode: mode_t) -> c_int
-        = Creat, path(name), |record, file| { record.size = u64::from(mode); opened(record, file); };
-    fn creat64(name: *const c_char, mode: mode_t) -> c_int
-        = Creat64, path(name), |record, file| { record.size = u64::from(mode); opened(record, file); };
-    fn mkstemp(name: *mut c_char) -> c_int = Mkstemp, path(name), |record, file| opened(record, file);
-    fn mkstemp64(name: *mut c_char) -> c_int = Mkstemp64, path(name), |record, file| opened(record, file);
+        = Creat | creat64 = Creat64, path(name), |record, file| { record.size = u64::from(mode); opened(record, file); };
+    fn mkstemp(name: *mut c_char) -> c_int
+        = Mkstemp | mkstemp64 = Mkstemp64, path(name), |record, file| opened(record, file);
     fn mkostemp(name: *mut c_char, flags: c_int) -> c_int
-        = Mkostemp, path(name), |record, file| { record.arg = u64::from(flags.cast_unsigned()); opened(record, file); };
-    fn mkostemp64(name: *mut c_char, flags: c_int) -> c_int
-        = Mkostemp64, path(name), |record, file| { record.arg = u64::from(flags.cast_unsigned()); opened(record, file); };
+        = Mkostemp | mkostemp64 = Mkostemp64, path(name), |record, file| { record.arg = u64::from(flags.cast_unsigned()); opened(record, file); };
     fn mkstemps(name: *mut c_char, behind: c_int) -> c_int
-        = Mkstemps, path(name), |record, file| opened(record, file);
-    fn mkstemps64(name: *mut c_char, behind: c_int) -> c_int
-        = Mkstemps64, path(name), |record, file| opened(record, file);
+        = Mkstemps | mkstemps64 = Mkstemps64, path(name), |record, file| opened(record, file);
     fn mkostemps(name: *mut c_char, behind: c_int, flags: c_int) -> c_int
-        = Mkostemps, path(name), |record, file| { record.arg = u64::from(flags.cast_unsigned()); opened(record, file); };
-    fn mkostemps64(name: *mut c_char, behind: c_int, flags: c_int) -> c_int
-        = Mkostemps64, path(name), |record, file| { record.arg = u64::from(flags.cast_unsigned()); opened(record, file); };
+        = Mkostemps | mkostemps64 = Mkostemps64, path(name), |record, file| { record.arg = u64::from(flags.cast_unsigned()); opened(record, file); };
     fn shm_open(name: *const c_char, flags: c_int, mode: mode_t) -> c_int
         = ShmOpen, Subject::Nothing, |record, file| shared(record, name, file, flags, mode);
     fn close(file: c_int) -> c_int = Close, closing(file), |_, _| ();
@@ -93,7 +77,5 @@ hooks! {
             }
         };
     fn lseek(file: c_int, offset: off_t, whence: c_int) -> off_t
-        = Lseek, fd(file), |record, _| { record.offset = offset; record.arg = u64::from(whence.cast_unsigned()); };
-    fn lseek64(file: c_int, offset: off_t, whence: c_int) -> off_t
-        = Lseek64, fd(file), |record, _| { record.offset = offset; record.arg = u64::from(whence.cast_unsigned()); };
+        = Lseek | lseek64 = Lseek64, fd(file), |record, _| { record.offset = offset; record.arg = u64::from(whence.cast_unsigned()); };
 }

@@ -54,9 +54,7 @@ fn ranged(record: &mut CallRecord, address: *mut c_void, length: size_t, arg: c_
 
 hooks! {
     fn mmap(address: *mut c_void, length: size_t, protection: c_int, flags: c_int, file: c_int, offset: off_t) -> *mut c_void
-        = Mmap, mapped(address, length, flags, file), |record, place| remember(record, place, length, offset, flags);
-    fn mmap64(address: *mut c_void, length: size_t, protection: c_int, flags: c_int, file: c_int, offset: off_t) -> *mut c_void
-        = Mmap64, mapped(address, length, flags, file), |record, place| remember(record, place, length, offset, flags);
+        = Mmap | mmap64 = Mmap64, mapped(address, length, flags, file), |record, place| remember(record, place, length, offset, flags);
     fn munmap(address: *mut c_void, length: size_t) -> c_int
         = Munmap, unmapped(address, length),
         |record, _| ranged(record, address, length, 0);

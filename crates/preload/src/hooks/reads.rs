@@ -47,26 +47,17 @@ pub(super) fn vectored_at<R>(
 }
 
 hooks! {
-    fn read(file: c_int, buffer: *mut c_void, count: size_t) -> ssize_t
-        = Read, fd(file), sized(count);
+    fn read(file: c_int, buffer: *mut c_void, count: size_t) -> ssize_t = Read, fd(file), sized(count);
     fn __read_chk(file: c_int, buffer: *mut c_void, count: size_t, room: size_t) -> ssize_t
         = ReadChk, fd(file), sized(count);
     fn pread(file: c_int, buffer: *mut c_void, count: size_t, offset: off_t) -> ssize_t
-        = Pread, fd(file), sized_at(count, offset);
-    fn pread64(file: c_int, buffer: *mut c_void, count: size_t, offset: off_t) -> ssize_t
-        = Pread64, fd(file), sized_at(count, offset);
+        = Pread | pread64 = Pread64, fd(file), sized_at(count, offset);
     fn __pread_chk(file: c_int, buffer: *mut c_void, count: size_t, offset: off_t, room: size_t) -> ssize_t
-        = PreadChk, fd(file), sized_at(count, offset);
-    fn __pread64_chk(file: c_int, buffer: *mut c_void, count: size_t, offset: off_t, room: size_t) -> ssize_t
-        = Pread64Chk, fd(file), sized_at(count, offset);
+        = PreadChk | __pread64_chk = Pread64Chk, fd(file), sized_at(count, offset);
     fn readv(file: c_int, vectors: *const iovec, count: c_int) -> ssize_t
         = Readv, fd(file), vectored(vectors, count);
     fn preadv(file: c_int, vectors: *const iovec, count: c_int, offset: off_t) -> ssize_t
-        = Preadv, fd(file), vectored_at(vectors, count, offset);
-    fn preadv64(file: c_int, vectors: *const iovec, count: c_int, offset: off_t) -> ssize_t
-        = Preadv64, fd(file), vectored_at(vectors, count, offset);
+        = Preadv | preadv64 = Preadv64, fd(file), vectored_at(vectors, count, offset);
     fn preadv2(file: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t
-        = Preadv2, fd(file), vectored_at(vectors, count, offset);
-    fn preadv64v2(file: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t
-        = Preadv64v2, fd(file), vectored_at(vectors, count, offset);
+        = Preadv2 | preadv64v2 = Preadv64v2, fd(file), vectored_at(vectors, count, offset);
 }

@@ -50,56 +50,37 @@ fn reopening(old: *mut FILE, name: *const c_char) -> Subject {
 
 hooks! {
     fn fopen(name: *const c_char, mode: *const c_char) -> *mut FILE
-        = Fopen, path(name), opened_stream;
-    fn fopen64(name: *const c_char, mode: *const c_char) -> *mut FILE
-        = Fopen64, path(name), opened_stream;
+        = Fopen | fopen64 = Fopen64, path(name), opened_stream;
     fn fdopen(file: c_int, mode: *const c_char) -> *mut FILE
         = Fdopen, fd(file), |record, made| record.result = i64::from(descriptor(made));
     fn freopen(name: *const c_char, mode: *const c_char, old: *mut FILE) -> *mut FILE
-        = Freopen, reopening(old, name), opened_stream;
-    fn freopen64(name: *const c_char, mode: *const c_char, old: *mut FILE) -> *mut FILE
-        = Freopen64, reopening(old, name), opened_stream;
-    fn tmpfile() -> *mut FILE = Tmpfile, Subject::Nothing, unnamed_stream;
-    fn tmpfile64() -> *mut FILE = Tmpfile64, Subject::Nothing, unnamed_stream;
+        = Freopen | freopen64 = Freopen64, reopening(old, name), opened_stream;
+    fn tmpfile() -> *mut FILE = Tmpfile | tmpfile64 = Tmpfile64, Subject::Nothing, unnamed_stream;
     fn fmemopen(buffer: *mut c_void, size: size_t, mode: *const c_char) -> *mut FILE
         = Fmemopen, Subject::Nothing, |record, _| record.result = -1;
     fn open_memstream(place: *mut *mut c_char, size: *mut size_t) -> *mut FILE
         = OpenMemstream, Subject::Nothing, |record, _| record.result = -1;
     fn fclose(file: *mut FILE) -> c_int = Fclose, closing(descriptor(file)), |_, _| ();
-    fn fflush(file: *mut FILE) -> c_int = Fflush, stream(file), |_, _| ();
-    fn fflush_unlocked(file: *mut FILE) -> c_int = FflushUnlocked, stream(file), |_, _| ();
+    fn fflush(file: *mut FILE) -> c_int
+        = Fflush | fflush_unlocked = FflushUnlocked | feof = Feof | ferror = Ferror | ftrylockfile = Ftrylockfile, stream(file), |_, _| ();
     fn fread(to: *mut c_void, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = Fread, stream(file), |record, done| elements(record, size, count, done);
-    fn fread_unlocked(to: *mut c_void, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = FreadUnlocked, stream(file), |record, done| elements(record, size, count, done);
+        = Fread | fread_unlocked = FreadUnlocked, stream(file), |record, done| elements(record, size, count, done);
     fn __fread_chk(to: *mut c_void, room: size_t, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = FreadChk, stream(file), |record, done| elements(record, size, count, done);
-    fn __fread_unlocked_chk(to: *mut c_void, room: size_t, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = FreadUnlockedChk, stream(file), |record, done| elements(record, size, count, done);
+        = FreadChk | __fread_unlocked_chk = FreadUnlockedChk, stream(file), |record, done| elements(record, size, count, done);
     fn fwrite(from: *const c_void, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = Fwrite, stream(file), |record, done| elements(record, size, count, done);
-    fn fwrite_unlocked(from: *const c_void, size: size_t, count: size_t, file: *mut FILE) -> size_t
-        = FwriteUnlocked, stream(file), |record, done| elements(record, size, count, done);
+        = Fwrite | fwrite_unlocked = FwriteUnlocked, stream(file), |record, done| elements(record, size, count, done);
     fn fseek(file: *mut FILE, offset: c_long, whence: c_int) -> c_int
         = Fseek, stream(file), |record, _| sought(record, offset, whence);
     fn fseeko(file: *mut FILE, offset: off_t, whence: c_int) -> c_int
-        = Fseeko, stream(file), |record, _| sought(record, offset, whence);
-    fn fseeko64(file: *mut FILE, offset: off_t, whence: c_int) -> c_int
-        = Fseeko64, stream(file), |record, _| sought(record, offset, whence);
+        = Fseeko | fseeko64 = Fseeko64, stream(file), |record, _| sought(record, offset, whence);
     fn ftell(file: *mut FILE) -> c_long = Ftell, stream(file), |_, _| ();
-    fn ftello(file: *mut FILE) -> off_t = Ftello, stream(file), |_, _| ();
-    fn ftello64(file: *mut FILE) -> off_t = Ftello64, stream(file), |_, _| ();
-    fn rewind(file: *mut FILE) = Rewind, stream(file), |_, ()| ();
-    fn fgetpos(file: *mut FILE, place: *mut c_void) -> c_int = Fgetpos, stream(file), |_, _| ();
-    fn fgetpos64(file: *mut FILE, place: *mut c_void) -> c_int = Fgetpos64, stream(file), |_, _| ();
-    fn fsetpos(file: *mut FILE, place: *const c_void) -> c_int = Fsetpos, stream(file), |_, _| ();
-    fn fsetpos64(file: *mut FILE, place: *const c_void) -> c_int = Fsetpos64, stream(file), |_, _| ();
+    fn ftello(file: *mut FILE) -> off_t = Ftello | ftello64 = Ftello64, stream(file), |_, _| ();
+    fn rewind(file: *mut FILE) -> ()
+        = Rewind | clearerr = Clearerr | flockfile = Flockfile | funlockfile = Funlockfile, stream(file), |_, ()| ();
+    fn fgetpos(file: *mut FILE, place: *mut c_void) -> c_int
+        = Fgetpos | fgetpos64 = Fgetpos64, stream(file), |_, _| ();
+    fn fsetpos(file: *mut FILE, place: *const c_void) -> c_int
+        = Fsetpos | fsetpos64 = Fsetpos64, stream(file), |_, _| ();
     fn setvbuf(file: *mut FILE, buffer: *mut c_char, mode: c_int, size: size_t) -> c_int
         = Setvbuf, stream(file), |record, _| { record.size = size as u64; record.arg = u64::from(mode.cast_unsigned()); };
-    fn clearerr(file: *mut FILE) = Clearerr, stream(file), |_, ()| ();
-    fn feof(file: *mut FILE) -> c_int = Feof, stream(file), |_, _| ();
-    fn ferror(file: *mut FILE) -> c_int = Ferror, stream(file), |_, _| ();
-    fn flockfile(file: *mut FILE) = Flockfile, stream(file), |_, ()| ();
-    fn funlockfile(file: *mut FILE) = Funlockfile, stream(file), |_, ()| ();
-    fn ftrylockfile(file: *mut FILE) -> c_int = Ftrylockfile, stream(file), |_, _| ();
 }

@@ -57,53 +57,36 @@ fn output() -> Subject {
 }
 
 hooks! {
-    fn fgetc(file: *mut FILE) -> c_int = Fgetc, stream(file), |record, c| piece(record, 1, c);
-    fn getc(file: *mut FILE) -> c_int = Getc, stream(file), |record, c| piece(record, 1, c);
-    fn _IO_getc(file: *mut FILE) -> c_int = IoGetc, stream(file), |record, c| piece(record, 1, c);
-    fn fgetc_unlocked(file: *mut FILE) -> c_int = FgetcUnlocked, stream(file), |record, c| piece(record, 1, c);
-    fn getc_unlocked(file: *mut FILE) -> c_int = GetcUnlocked, stream(file), |record, c| piece(record, 1, c);
-    fn getchar() -> c_int = Getchar, input(), |record, c| piece(record, 1, c);
-    fn getchar_unlocked() -> c_int = GetcharUnlocked, input(), |record, c| piece(record, 1, c);
+    fn fgetc(file: *mut FILE) -> c_int
+        = Fgetc | getc = Getc | _IO_getc = IoGetc | fgetc_unlocked = FgetcUnlocked | getc_unlocked = GetcUnlocked,
+        stream(file), |record, c| piece(record, 1, c);
+    fn getchar() -> c_int = Getchar | getchar_unlocked = GetcharUnlocked, input(), |record, c| piece(record, 1, c);
     fn getw(file: *mut FILE) -> c_int = Getw, stream(file), |record, c| piece(record, 4, c);
-    fn fputc(c: c_int, file: *mut FILE) -> c_int = Fputc, stream(file), |record, c| placed(record, 1, c);
-    fn putc(c: c_int, file: *mut FILE) -> c_int = Putc, stream(file), |record, c| placed(record, 1, c);
-    fn _IO_putc(c: c_int, file: *mut FILE) -> c_int = IoPutc, stream(file), |record, c| placed(record, 1, c);
-    fn fputc_unlocked(c: c_int, file: *mut FILE) -> c_int = FputcUnlocked, stream(file), |record, c| placed(record, 1, c);
-    fn putc_unlocked(c: c_int, file: *mut FILE) -> c_int = PutcUnlocked, stream(file), |record, c| placed(record, 1, c);
-    fn putchar(c: c_int) -> c_int = Putchar, output(), |record, c| placed(record, 1, c);
-    fn putchar_unlocked(c: c_int) -> c_int = PutcharUnlocked, output(), |record, c| placed(record, 1, c);
+    fn fputc(c: c_int, file: *mut FILE) -> c_int
+        = Fputc | putc = Putc | _IO_putc = IoPutc | fputc_unlocked = FputcUnlocked | putc_unlocked = PutcUnlocked,
+        stream(file), |record, c| placed(record, 1, c);
+    fn putchar(c: c_int) -> c_int
+        = Putchar | putchar_unlocked = PutcharUnlocked, output(), |record, c| placed(record, 1, c);
     fn putw(w: c_int, file: *mut FILE) -> c_int = Putw, stream(file), |record, c| placed(record, 4, c);
     fn fgets(to: *mut c_char, size: c_int, file: *mut FILE) -> *mut c_char
-        = Fgets, stream(file), |record, text| line(record, size, text);
+        = Fgets | fgets_unlocked = FgetsUnlocked, stream(file), |record, text| line(record, size, text);
     fn __fgets_chk(to: *mut c_char, room: size_t, size: c_int, file: *mut FILE) -> *mut c_char
-        = FgetsChk, stream(file), |record, text| line(record, size, text);
-    fn fgets_unlocked(to: *mut c_char, size: c_int, file: *mut FILE) -> *mut c_char
-        = FgetsUnlocked, stream(file), |record, text| line(record, size, text);
-    fn __fgets_unlocked_chk(to: *mut c_char, room: size_t, size: c_int, file: *mut FILE) -> *mut c_char
-        = FgetsUnlockedChk, stream(file), |record, text| line(record, size, text);
+        = FgetsChk | __fgets_unlocked_chk = FgetsUnlockedChk, stream(file), |record, text| line(record, size, text);
     fn getline(place: *mut *mut c_char, size: *mut size_t, file: *mut FILE) -> ssize_t
         = Getline, stream(file), got;
     fn getdelim(place: *mut *mut c_char, size: *mut size_t, end: c_int, file: *mut FILE) -> ssize_t
-        = Getdelim, stream(file), got;
-    fn __getdelim(place: *mut *mut c_char, size: *mut size_t, end: c_int, file: *mut FILE) -> ssize_t
-        = GetdelimAlias, stream(file), got;
+        = Getdelim | __getdelim = GetdelimAlias, stream(file), got;
     fn fputs(text: *const c_char, file: *mut FILE) -> c_int
-        = Fputs, stream(file), |record, result| put(record, text, 0, result);
-    fn fputs_unlocked(text: *const c_char, file: *mut FILE) -> c_int
-        = FputsUnlocked, stream(file), |record, result| put(record, text, 0, result);
+        = Fputs | fputs_unlocked = FputsUnlocked, stream(file), |record, result| put(record, text, 0, result);
     fn puts(text: *const c_char) -> c_int = Puts, output(), |record, result| put(record, text, 1, result);
     fn ungetc(c: c_int, file: *mut FILE) -> c_int = Ungetc, stream(file), |_, _| ();
     fn vfprintf(file: *mut FILE, format: *const c_char, values: *mut c_void) -> c_int
-        = Vfprintf, stream(file), |_, _| ();
+        = Vfprintf | vfscanf = Vfscanf | __isoc99_vfscanf = Isoc99Vfscanf, stream(file), |_, _| ();
     fn vprintf(format: *const c_char, values: *mut c_void) -> c_int = Vprintf, output(), |_, _| ();
     fn __vfprintf_chk(file: *mut FILE, flag: c_int, format: *const c_char, values: *mut c_void) -> c_int
         = VfprintfChk, stream(file), |_, _| ();
     fn __vprintf_chk(flag: c_int, format: *const c_char, values: *mut c_void) -> c_int
         = VprintfChk, output(), |_, _| ();
-    fn vfscanf(file: *mut FILE, format: *const c_char, values: *mut c_void) -> c_int
-        = Vfscanf, stream(file), |_, _| ();
-    fn __isoc99_vfscanf(file: *mut FILE, format: *const c_char, values: *mut c_void) -> c_int
-        = Isoc99Vfscanf, stream(file), |_, _| ();
 }
 
 /// What older C libraries do not have. Looking for it in vain would take memory, so it is looked up when

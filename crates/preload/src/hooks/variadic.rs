@@ -3,7 +3,7 @@
 //! Rust cannot be called like that, so a few instructions do what a C compiler does at the start of
 //! such a function: save the registers that arguments travel in, describe them, and call the variant
 //! that takes the description (`va_list`). The `exec` functions need less: their arguments only have to
-//! stand in a row. x86-64 only; elsewhere these calls are not seen.
+//! be in a row. x86-64 only; elsewhere these calls are not seen.
 
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
@@ -12,7 +12,7 @@ use feedline_recorder::Op;
 use libc::FILE;
 
 use super::processes;
-use crate::hook::{descriptor, fd, is_looked_at, missing, observe, stream};
+use crate::hook::{is_looked_at, missing, observe, stream};
 use crate::real::Real;
 
 static VFPRINTF: Real = Real::new(c"vfprintf");
@@ -72,67 +72,30 @@ unsafe fn checked(
     let function = unsafe { core::mem::transmute::<*mut c_void, Checked>(VFPRINTF_CHECKED.get()) };
     // SAFETY: the program's own arguments.
     let call = || unsafe { function(file, flag, format, values) };
-    if !is_looked_at(op) { call() } else { observe(op, fd(descriptor(file)), call, |_, _| ()) }
+    if !is_looked_at(op) { call() } else { observe(op, stream(file), call, |_, _| ()) }
 }
 
-unsafe extern "C-unwind" fn printf_of(format: *const c_char, values: *mut c_void) -> c_int {
-    // SAFETY: as the C library does.
-    unsafe { formatted(Op::Printf, &VFPRINTF, stdout, format, values) }
+/// What entry points call with a description of their arguments: `target(named arguments) = function(…);`
+macro_rules! targets {
+    ($($target:ident($($arg:ident: $type:ty),+) = $function:ident($($given:expr),+);)+) => {$(
+        unsafe extern "C-unwind" fn $target($($arg: $type,)+ values: *mut c_void) -> c_int {
+            // SAFETY: as the C library does.
+            unsafe { $function($($given,)+ values) }
+        }
+    )+};
 }
 
-unsafe extern "C-unwind" fn fprintf_of(
-    file: *mut FILE,
-    format: *const c_char,
-    values: *mut c_void,
-) -> c_int {
-    // SAFETY: as the C library does.
-    unsafe { formatted(Op::Fprintf, &VFPRINTF, file, format, values) }
-}
-
-unsafe extern "C-unwind" fn printf_checked_of(
-    flag: c_int,
-    format: *const c_char,
-    values: *mut c_void,
-) -> c_int {
-    // SAFETY: as the C library does.
-    unsafe { checked(Op::PrintfChk, stdout, flag, format, values) }
-}
-
-unsafe extern "C-unwind" fn fprintf_checked_of(
-    file: *mut FILE,
-    flag: c_int,
-    format: *const c_char,
-    values: *mut c_void,
-) -> c_int {
-    // SAFETY: as the C library does.
-    unsafe { checked(Op::FprintfChk, file, flag, format, values) }
-}
-
-unsafe extern "C-unwind" fn fscanf_of(
-    file: *mut FILE,
-    format: *const c_char,
-    values: *mut c_void,
-) -> c_int {
-    // SAFETY: as the C library does.
-    unsafe { formatted(Op::Fscanf, &VFSCANF, file, format, values) }
-}
-
-unsafe extern "C-unwind" fn fscanf_99_of(
-    file: *mut FILE,
-    format: *const c_char,
-    values: *mut c_void,
-) -> c_int {
-    // SAFETY: as the C library does.
-    unsafe { formatted(Op::Isoc99Fscanf, &VFSCANF_99, file, format, values) }
-}
-
-unsafe extern "C-unwind" fn fscanf_23_of(
-    file: *mut FILE,
-    format: *const c_char,
-    values: *mut c_void,
-) -> c_int {
-    // SAFETY: as the C library does.
-    unsafe { formatted(Op::Isoc23Fscanf, &VFSCANF_23, file, format, values) }
+targets! {
+    printf_of(format: *const c_char) = formatted(Op::Printf, &VFPRINTF, stdout, format);
+    fprintf_of(file: *mut FILE, format: *const c_char) = formatted(Op::Fprintf, &VFPRINTF, file, format);
+    printf_checked_of(flag: c_int, format: *const c_char) = checked(Op::PrintfChk, stdout, flag, format);
+    fprintf_checked_of(file: *mut FILE, flag: c_int, format: *const c_char)
+        = checked(Op::FprintfChk, file, flag, format);
+    fscanf_of(file: *mut FILE, format: *const c_char) = formatted(Op::Fscanf, &VFSCANF, file, format);
+    fscanf_99_of(file: *mut FILE, format: *const c_char)
+        = formatted(Op::Isoc99Fscanf, &VFSCANF_99, file, format);
+    fscanf_23_of(file: *mut FILE, format: *const c_char)
+        = formatted(Op::Isoc23Fscanf, &VFSCANF_23, file, format);
 }
 
 /// Entry points that describe their arguments: `$named` of them have names, in registers.
@@ -200,7 +163,7 @@ described! {
 type Row = *const *const c_char;
 
 unsafe extern "C-unwind" fn execl_of(program: *const c_char, arguments: Row) -> c_int {
-    // SAFETY: the row stands on the stack of our caller.
+    // SAFETY: the row is on the stack of our caller.
     unsafe { processes::execv_as(Op::Execl, program, arguments) }
 }
 
@@ -211,7 +174,7 @@ unsafe extern "C-unwind" fn execlp_of(program: *const c_char, arguments: Row) ->
 
 unsafe extern "C-unwind" fn execle_of(program: *const c_char, arguments: Row) -> c_int {
     let mut end = arguments;
-    // SAFETY: the row ends with null, and the environment stands behind that.
+    // SAFETY: the row ends with null, and the environment follows it.
     let environment = unsafe {
         while !(*end).is_null() {
             end = end.add(1);
