@@ -1,5 +1,7 @@
 //! The hashes that replace paths, hosts and other strings in DFTracer's files.
 
+use std::sync::LazyLock;
+
 /// A hash as a file has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hash {
@@ -55,10 +57,11 @@ pub fn hash_of(text: &str) -> u64 {
     u64::from_be_bytes(std::array::from_fn(|at| digest[2 * at]))
 }
 
-/// RFC 1321. It names strings and protects nothing; sixty lines are cheaper than six crates.
+/// RFC 1321. It names strings and protects nothing; forty lines are cheaper than six crates.
 fn md5(message: &[u8]) -> [u8; 16] {
     const SHIFTS: [[u32; 4]; 4] =
         [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+    let sines = &*SINES;
     let mut state = [0x6745_2301_u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     let mut padded = message.to_vec();
     padded.push(0x80);
@@ -82,7 +85,7 @@ fn md5(message: &[u8]) -> [u8; 16] {
                 _ => (c ^ (b | !d), 7 * step),
             };
             let sum =
-                mixed.wrapping_add(a).wrapping_add(SINES[step]).wrapping_add(words[word % 16]);
+                mixed.wrapping_add(a).wrapping_add(sines[step]).wrapping_add(words[word % 16]);
             (a, d, c) = (d, c, b);
             b = b.wrapping_add(sum.rotate_left(SHIFTS[step / 16][step % 4]));
         }
@@ -96,72 +99,11 @@ fn md5(message: &[u8]) -> [u8; 16] {
     std::array::from_fn(|at| state[at / 4].to_le_bytes()[at % 4])
 }
 
-const SINES: [u32; 64] = [
-    0xd76a_a478,
-    0xe8c7_b756,
-    0x2420_70db,
-    0xc1bd_ceee,
-    0xf57c_0faf,
-    0x4787_c62a,
-    0xa830_4613,
-    0xfd46_9501,
-    0x6980_98d8,
-    0x8b44_f7af,
-    0xffff_5bb1,
-    0x895c_d7be,
-    0x6b90_1122,
-    0xfd98_7193,
-    0xa679_438e,
-    0x49b4_0821,
-    0xf61e_2562,
-    0xc040_b340,
-    0x265e_5a51,
-    0xe9b6_c7aa,
-    0xd62f_105d,
-    0x0244_1453,
-    0xd8a1_e681,
-    0xe7d3_fbc8,
-    0x21e1_cde6,
-    0xc337_07d6,
-    0xf4d5_0d87,
-    0x455a_14ed,
-    0xa9e3_e905,
-    0xfcef_a3f8,
-    0x676f_02d9,
-    0x8d2a_4c8a,
-    0xfffa_3942,
-    0x8771_f681,
-    0x6d9d_6122,
-    0xfde5_380c,
-    0xa4be_ea44,
-    0x4bde_cfa9,
-    0xf6bb_4b60,
-    0xbebf_bc70,
-    0x289b_7ec6,
-    0xeaa1_27fa,
-    0xd4ef_3085,
-    0x0488_1d05,
-    0xd9d4_d039,
-    0xe6db_99e5,
-    0x1fa2_7cf8,
-    0xc4ac_5665,
-    0xf429_2244,
-    0x432a_ff97,
-    0xab94_23a7,
-    0xfc93_a039,
-    0x655b_59c3,
-    0x8f0c_cc92,
-    0xffef_f47d,
-    0x8584_5dd1,
-    0x6fa8_7e4f,
-    0xfe2c_e6e0,
-    0xa301_4314,
-    0x4e08_11a1,
-    0xf753_7e82,
-    0xbd3a_f235,
-    0x2ad7_d2bb,
-    0xeb86_d391,
-];
+/// The constants of the steps are digits of sines, which 53 bits give exactly.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^32")]
+static SINES: LazyLock<[u32; 64]> = LazyLock::new(|| {
+    std::array::from_fn(|step| (((step + 1) as f64).sin().abs() * 2_f64.powi(32)) as u32)
+});
 
 #[cfg(test)]
 mod tests {
