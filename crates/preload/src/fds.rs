@@ -1,6 +1,6 @@
 //! Which file a descriptor belongs to.
 //!
-//! A slot a descriptor, set when one is made and cleared before one is closed, so that another thread
+//! One slot per descriptor, set when one is made and cleared before one is closed, so that another thread
 //! that gets the same number right after finds its own. Descriptors that came from elsewhere (from the
 //! parent process, through a socket) are asked for once.
 
@@ -107,16 +107,5 @@ pub(crate) fn name(fd: c_int) -> u32 {
 pub(crate) fn read_link(fd: c_int, into: &mut [u8]) -> Option<usize> {
     let mut path = Text::<40>::new(b"/proc/self/fd/")?;
     path.push_number(u64::try_from(fd).ok()?);
-    path.push(b"\0");
-    // SAFETY: the path ends with NUL, the buffer is as long as said.
-    let length = unsafe {
-        libc::syscall(
-            libc::SYS_readlinkat,
-            libc::AT_FDCWD,
-            path.bytes().as_ptr(),
-            into.as_mut_ptr(),
-            into.len(),
-        )
-    };
-    usize::try_from(length).ok().filter(|length| *length < into.len())
+    feedline_recorder::read_link(path.c_str()?, into)
 }

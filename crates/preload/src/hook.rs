@@ -80,26 +80,34 @@ impl<T> Outcome for *mut T {
 /// their names and take ours for the C library's.
 #[cold]
 pub(crate) fn missing<R: Outcome>() -> R {
-    // SAFETY: this thread's own variable.
-    unsafe { *errno() = libc::ENOSYS };
+    set_errno(libc::ENOSYS);
     R::MISSING
 }
 
 /// Does something and leaves `errno` as it was.
 pub(crate) fn keep_errno<T>(work: impl FnOnce() -> T) -> T {
-    let place = errno();
-    // SAFETY: this thread's own variable, here and below.
-    let before = unsafe { *place };
+    let before = errno();
     let result = work();
-    // SAFETY: as above.
-    unsafe { *place = before };
+    set_errno(before);
     result
 }
 
 /// This thread's `errno`.
-pub(crate) fn errno() -> *mut c_int {
-    // SAFETY: always works.
-    unsafe { libc::__errno_location() }
+pub(crate) fn errno() -> c_int {
+    // SAFETY: always a valid pointer to this thread's own variable.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets this thread's `errno`.
+pub(crate) fn set_errno(error: c_int) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = error };
+}
+
+/// The `errno` of a call, as records hold it.
+#[inline]
+pub(crate) fn error_number(error: c_int) -> u16 {
+    u16::try_from(error).unwrap_or(u16::MAX)
 }
 
 /// Makes a call and records it. `fill` says what the record holds beside times, result and error, and
@@ -127,13 +135,14 @@ pub(crate) fn observe<R: Outcome>(
     let start = now();
     let result = call();
     let end = now();
-    let place = errno();
+    // SAFETY: takes no arguments. Asked for once, since every recorded call comes here.
+    let place = unsafe { libc::__errno_location() };
     // SAFETY: this thread's own variable, here and below.
     let error = unsafe { *place };
     let mut record =
         CallRecord { start, end, file, result: result.number(), ..CallRecord::default() };
     if result.is_error() {
-        record.errno = u16::try_from(error).unwrap_or(u16::MAX);
+        record.errno = error_number(error);
     }
     if let Subject::Path(folder, path) = subject
         && names::is_readable(path, record.errno)

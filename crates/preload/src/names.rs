@@ -7,7 +7,7 @@
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use feedline_recorder::{TextKind, UNNAMED, recorder, tidy};
+use feedline_recorder::{TextKind, UNNAMED, current_folder, recorder, tidy};
 
 use crate::{fds, filter, scratch};
 
@@ -36,10 +36,7 @@ pub(crate) fn folder() -> u32 {
 /// Looks up the current folder: at the start, and whenever the program goes to another one.
 pub(crate) fn look_at_folder() {
     let number = scratch::with(|room| {
-        // SAFETY: the buffer is as long as said.
-        let length = unsafe { libc::syscall(libc::SYS_getcwd, room.as_mut_ptr(), room.len()) };
-        let path =
-            usize::try_from(length).ok().and_then(|length| room.get(..length.checked_sub(1)?));
+        let path = current_folder(room).and_then(|length| room.get(..length));
         path.map_or(UNNAMED, |path| number(TextKind::Path, UNNAMED, path))
     });
     FOLDER.store(number.unwrap_or(UNNAMED), Ordering::Relaxed);
@@ -144,9 +141,7 @@ fn is_wanted(folder_fd: c_int, path: &[u8]) -> bool {
         let length = if path[0] == b'/' {
             Some(0)
         } else if folder_fd == libc::AT_FDCWD {
-            // SAFETY: the buffer is as long as said.
-            let length = unsafe { libc::syscall(libc::SYS_getcwd, room.as_mut_ptr(), room.len()) };
-            usize::try_from(length).ok().and_then(|length| length.checked_sub(1))
+            current_folder(room)
         } else {
             fds::read_link(folder_fd, room)
         };

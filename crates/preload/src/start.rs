@@ -6,7 +6,8 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 
 use feedline_recorder::{
-    Config, Ending, MARK_BYTES, Text, build_mark, environment, is_counter_trusted, recorder,
+    Config, Ending, MARK_BYTES, Text, build_mark, current_folder, environment, is_counter_trusted,
+    recorder,
 };
 
 use crate::filter::{self, Patterns};
@@ -215,9 +216,8 @@ fn absolute(folder: &[u8]) -> Option<Text<1024>> {
         return Text::new(folder);
     }
     let mut here = [0_u8; 1024];
-    // SAFETY: the buffer is as long as said.
-    let length = unsafe { libc::syscall(libc::SYS_getcwd, here.as_mut_ptr(), here.len()) };
-    let mut full = Text::new(here.get(..usize::try_from(length).ok()?.checked_sub(1)?)?)?;
+    let length = current_folder(&mut here)?;
+    let mut full = Text::new(here.get(..length)?)?;
     (full.push(b"/") && full.push(folder)).then_some(full)
 }
 

@@ -64,7 +64,7 @@ impl<const N: usize> Text<N> {
     }
 
     /// The text with a NUL after it.
-    pub(crate) fn c_str(&self) -> Option<&core::ffi::CStr> {
+    pub fn c_str(&self) -> Option<&core::ffi::CStr> {
         core::ffi::CStr::from_bytes_until_nul(self.bytes.get(..=self.length)?).ok()
     }
 }

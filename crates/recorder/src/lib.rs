@@ -55,7 +55,7 @@ mod ticks;
 pub use app::{AppEvent, CallFacts, THREAD_CATEGORY, Tags};
 pub use config::{Config, Text};
 pub use op::{Category, Class, MARK_BEGIN, MARK_BYTES, OPS, Op, OpInfo, build_mark, fingerprint};
-pub use os::host;
+pub use os::{current_folder, host, read_link};
 pub use pattern::{matches_any, tidy};
 pub use process::{DropReason, Ending, ProcessFacts};
 pub use record::{CallRecord, Summary, TextKind};

@@ -55,23 +55,22 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
 
 /// The number of this thread.
 pub(crate) fn thread_id() -> u32 {
-    // SAFETY: takes no arguments and cannot err.
-    let id = unsafe { libc::syscall(libc::SYS_gettid) };
-    u32::try_from(id).unwrap_or(0)
+    id(libc::SYS_gettid)
 }
 
 /// The number of this process, asked from the kernel each time.
 pub(crate) fn process_id() -> u32 {
-    // SAFETY: takes no arguments and cannot err.
-    let id = unsafe { libc::syscall(libc::SYS_getpid) };
-    u32::try_from(id).unwrap_or(0)
+    id(libc::SYS_getpid)
 }
 
 /// The number of the parent process.
 pub(crate) fn parent_id() -> u32 {
-    // SAFETY: takes no arguments and cannot err.
-    let id = unsafe { libc::syscall(libc::SYS_getppid) };
-    u32::try_from(id).unwrap_or(0)
+    id(libc::SYS_getppid)
+}
+
+fn id(call: libc::c_long) -> u32 {
+    // SAFETY: these calls take no arguments and cannot fail.
+    u32::try_from(unsafe { libc::syscall(call) }).unwrap_or(0)
 }
 
 /// The start of a file; `None` if it cannot be read.
@@ -84,7 +83,7 @@ pub(crate) fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
 }
 
 /// Where a link leads; `None` if it is not a link, or longer than `into`.
-pub(crate) fn read_link(path: &CStr, into: &mut [u8]) -> Option<usize> {
+pub fn read_link(path: &CStr, into: &mut [u8]) -> Option<usize> {
     // SAFETY: the path ends with NUL, the buffer is ours and as long as said.
     let length = unsafe {
         libc::syscall(
@@ -99,7 +98,7 @@ pub(crate) fn read_link(path: &CStr, into: &mut [u8]) -> Option<usize> {
 }
 
 /// The current folder; `None` if there is none, or its path is longer than `into`.
-pub(crate) fn current_folder(into: &mut [u8]) -> Option<usize> {
+pub fn current_folder(into: &mut [u8]) -> Option<usize> {
     // SAFETY: the buffer is ours and as long as said.
     let length = unsafe { libc::syscall(libc::SYS_getcwd, into.as_mut_ptr(), into.len()) };
     // The kernel counts the NUL.
@@ -178,7 +177,7 @@ pub(crate) fn map_new_file(path: &CStr, bytes: usize) -> Result<NonNull<u8>, NoF
     let fd = open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC)
         .ok_or(NoFile::Open)?;
     let mapped = if allocate(fd, bytes) {
-        map(fd, bytes, true).ok_or(NoFile::Map)
+        map(fd, bytes, libc::MAP_SHARED | libc::MAP_POPULATE).ok_or(NoFile::Map)
     } else {
         Err(NoFile::Room)
     };
@@ -210,8 +209,7 @@ fn allocate(fd: c_int, bytes: usize) -> bool {
     })
 }
 
-fn map(fd: c_int, bytes: usize, populate: bool) -> Option<NonNull<u8>> {
-    let flags = libc::MAP_SHARED | if populate { libc::MAP_POPULATE } else { 0 };
+fn map(fd: c_int, bytes: usize, flags: c_int) -> Option<NonNull<u8>> {
     // SAFETY: a new mapping at a place of the kernel's choice.
     let place = unsafe {
         libc::syscall(
@@ -224,20 +222,12 @@ fn map(fd: c_int, bytes: usize, populate: bool) -> Option<NonNull<u8>> {
             0_i64,
         )
     };
-    place_of(place)
-}
-
-fn place_of(result: libc::c_long) -> Option<NonNull<u8>> {
-    if result == -1 {
-        None
-    } else {
-        NonNull::new(core::ptr::with_exposed_provenance_mut(result as usize))
-    }
+    NonNull::new(core::ptr::with_exposed_provenance_mut(place as usize)).filter(|_| place != -1)
 }
 
 /// A file that exists, mapped whole, with its size.
 pub(crate) fn map_file(fd: c_int, bytes: usize) -> Option<NonNull<u8>> {
-    map(fd, bytes, false)
+    map(fd, bytes, libc::MAP_SHARED)
 }
 
 /// Gives a mapping back.
@@ -251,19 +241,7 @@ pub(crate) unsafe fn unmap(place: NonNull<u8>, bytes: usize) {
 
 /// Maps anonymous memory, which is all zeros.
 pub(crate) fn map_memory(bytes: usize) -> Option<NonNull<u8>> {
-    // SAFETY: a new mapping at a place of the kernel's choice.
-    let place = unsafe {
-        libc::syscall(
-            libc::SYS_mmap,
-            core::ptr::null_mut::<u8>(),
-            bytes,
-            i64::from(libc::PROT_READ | libc::PROT_WRITE),
-            i64::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS),
-            -1_i64,
-            0_i64,
-        )
-    };
-    place_of(place)
+    map(-1, bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)
 }
 
 /// A page of zeros that is zeros again in every forked child.

@@ -277,6 +277,12 @@ impl Recorder {
     }
 
     #[inline]
+    fn config(&self) -> &Config {
+        // SAFETY: `start` wrote it before anything else runs.
+        unsafe { &*self.config.get() }
+    }
+
+    #[inline]
     fn page(&self) -> Option<&'static Page> {
         // SAFETY: null, or the page that `start` mapped for good.
         unsafe { self.page.load(Ordering::Acquire).as_ref() }
@@ -457,8 +463,7 @@ impl Recorder {
             }
         };
         self.misses.store(0, Ordering::Relaxed);
-        // SAFETY: the config was written before recording was on.
-        let is_drained = unsafe { &*self.config.get() }.is_drained;
+        let is_drained = self.config().is_drained;
         let index = if is_drained { self.keeping.load(Ordering::Relaxed) as usize } else { KEPT };
         let is_kept = index < KEPT && bytes == OTHER_BYTES;
         // SAFETY: a new mapping of zeros that is larger than the head, and not shared yet.
@@ -486,8 +491,7 @@ impl Recorder {
 
     /// A new mapped file of this process, in the folder or, when that is full, in the other one.
     fn new_file(&self, number: u32, suffix: &str, bytes: usize) -> Result<NonNull<u8>, DropReason> {
-        // SAFETY: the config was written before recording was on.
-        let config = unsafe { &*self.config.get() };
+        let config = self.config();
         let in_folder = |folder: &Text<1024>| {
             with_path(|path| {
                 path.clear();
@@ -565,8 +569,7 @@ impl Recorder {
         let start = ClockPair::now();
         self.started.store(start.ticks, Ordering::Relaxed);
         let Ok(place) = self.new_file(0, PROCESS_SUFFIX, PROCESS_BYTES) else { return false };
-        // SAFETY: the config was written before.
-        let config = unsafe { &*self.config.get() };
+        let config = self.config();
         let place = place.cast::<Head>();
         // SAFETY: a new mapping of zeros that is larger than the head, and not shared yet.
         let head = unsafe { &mut *place.as_ptr() };
@@ -605,8 +608,7 @@ impl Recorder {
 
     /// Sampling and summaries. True if there is nothing more to do about this call.
     fn thin(&self, thread: &Thread, op: Op, record: &CallRecord) -> bool {
-        // SAFETY: the config was written before recording was on.
-        let config = unsafe { &*self.config.get() };
+        let config = self.config();
         let facts = op.info();
         let is_app = facts.category == Category::App;
         if is_app || matches!(facts.class, Class::Process | Class::Open | Class::Close) {

@@ -10,6 +10,7 @@ mod members;
 mod metadata_index;
 mod pieces;
 mod record;
+mod scanner;
 mod sink;
 mod source;
 mod usual_line;

@@ -118,6 +118,11 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Everything else that is known about one of its events: a JSON object.
+    pub(crate) fn extra(&self, event: &Event) -> Option<&str> {
+        self.texts.get(event.extra? as usize).map(String::as_str)
+    }
+
     /// Takes everything out and keeps the memory.
     pub fn clear(&mut self) {
         self.events.clear();

@@ -1,5 +1,8 @@
 //! Writing JSON text piece by piece, for formats whose lines are too many to be built as values.
 
+use memchr::memmem;
+use serde_json::{Map, Value};
+
 /// Appends a string with its quotes.
 pub(crate) fn text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
@@ -22,6 +25,35 @@ pub(crate) fn text(out: &mut Vec<u8>, text: &str) {
     }
     out.extend_from_slice(&bytes[clean..]);
     out.push(b'"');
+}
+
+/// Appends the name of a member, after a comma unless it is the first one.
+pub(crate) fn key(out: &mut Vec<u8>, name: &str) {
+    comma(out);
+    text(out, name);
+    out.push(b':');
+}
+
+/// Appends a comma unless an object has just begun.
+pub(crate) fn comma(out: &mut Vec<u8>) {
+    if !matches!(out.last(), None | Some(b'{')) {
+        out.push(b',');
+    }
+}
+
+/// Appends the members of an object whose text is `object`. A name must not come twice: one that is
+/// `reserved`, or among the members from `begin` on, gets a prefix.
+pub(crate) fn append(out: &mut Vec<u8>, begin: usize, object: &str, reserved: Option<&str>) {
+    let Ok(members) = serde_json::from_str::<Map<String, Value>>(object) else { return };
+    let taken = out[begin..].to_vec();
+    for (name, value) in members {
+        let mut quoted = Vec::new();
+        text(&mut quoted, &name);
+        quoted.push(b':');
+        let is_taken = reserved == Some(name.as_str()) || memmem::find(&taken, &quoted).is_some();
+        key(out, &if is_taken { format!("extra_{name}") } else { name });
+        out.extend_from_slice(value.to_string().as_bytes());
+    }
 }
 
 /// Appends a whole number.

@@ -8,7 +8,7 @@ use libc::{off_t, sigset_t, sockaddr, socklen_t};
 
 use crate::fds;
 use crate::filter;
-use crate::hook::{fd, hooks};
+use crate::hook::{error_number, fd, hooks};
 use crate::real::Real;
 use crate::vfork;
 
@@ -59,7 +59,7 @@ fn advised(record: &mut CallRecord, offset: off_t, length: off_t, advice: c_int,
     record.offset = offset;
     record.size = length.cast_unsigned();
     record.arg = u64::from(advice.cast_unsigned());
-    record.errno = u16::try_from(result).unwrap_or(u16::MAX);
+    record.errno = error_number(result);
 }
 
 /// New descriptors: `fn name(arguments) -> c_int => descriptors;`

@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 use feedline_recorder::{CallRecord, UNNAMED};
 use libc::{dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec, uid_t};
 
-use crate::hook::{at, fd, hooks, path};
+use crate::hook::{at, error_number, fd, hooks, path};
 use crate::names::{self, SKIP};
 
 /// The number of the call's other path.
@@ -118,7 +118,7 @@ hooks! {
     fn futimens(file: c_int, times: *const timespec) -> c_int = Futimens, fd(file), |_, _| ();
     fn posix_fallocate(file: c_int, offset: off_t, length: off_t) -> c_int
         = PosixFallocate | posix_fallocate64 = PosixFallocate64,
-        fd(file), |record, result| { record.offset = offset; record.size = length.cast_unsigned(); record.errno = u16::try_from(result).unwrap_or(u16::MAX); };
+        fd(file), |record, result| { record.offset = offset; record.size = length.cast_unsigned(); record.errno = error_number(result); };
     fn fallocate(file: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int
         = Fallocate | fallocate64 = Fallocate64,
         fd(file), |record, _| { record.offset = offset; record.size = length.cast_unsigned(); record.arg = u64::from(mode.cast_unsigned()); };

@@ -2,14 +2,17 @@
 //!
 //! A call that does not come back is recorded before it is made, and corrected if it comes back after
 //! all. What a child does in its parent's memory (after `vfork`) is not recorded but for becoming
-//! another program: then its number stands in the record.
+//! another program: then the record holds its number.
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
 use feedline_recorder::{CallRecord, Ending, Op, TextKind, UNNAMED, now, recorder};
 use libc::{FILE, pid_t};
 
-use crate::hook::{Subject, closing, descriptor, errno, hooks, is_looked_at, missing, opened};
+use crate::hook::{
+    Subject, closing, descriptor, errno, error_number, hooks, is_looked_at, missing, opened,
+    set_errno,
+};
 use crate::names::{self, SKIP};
 use crate::real::Real;
 use crate::{fds, filter, scratch, vfork};
@@ -55,7 +58,7 @@ hooks! {
 
 /// The result of a spawn is its error.
 fn spawned(record: &mut CallRecord, pid: *const pid_t, result: c_int) {
-    record.errno = u16::try_from(result).unwrap_or(u16::MAX);
+    record.errno = error_number(result);
     record.result = -1;
     if result == 0 && !pid.is_null() {
         // SAFETY: the C library has just written it.
@@ -149,21 +152,18 @@ fn forked(op: Op, real: &Real) -> pid_t {
     // SAFETY: takes no arguments.
     let pid = unsafe { function() };
     let end = now();
-    let place = errno();
-    // SAFETY: this thread's own variable, here and below.
-    let error = unsafe { *place };
+    let error = errno();
     if pid == 0 {
         scratch::free_all();
         recorder().notice_fork();
     } else if is_looked_at(op) {
-        let errno = if pid < 0 { u16::try_from(error).unwrap_or(u16::MAX) } else { 0 };
+        let errno = if pid < 0 { error_number(error) } else { 0 };
         recorder().commit(
             op,
             &CallRecord { start, end, result: i64::from(pid), errno, ..CallRecord::default() },
         );
     }
-    // SAFETY: as above.
-    unsafe { *place = error };
+    set_errno(error);
     pid
 }
 
@@ -244,13 +244,10 @@ pub(crate) unsafe extern "C-unwind" fn clone(
         arg: u64::from(flags.cast_unsigned()),
         ..CallRecord::default()
     };
-    let place = errno();
-    // SAFETY: this thread's own variable, here and below.
-    let error = unsafe { *place };
-    let errno = if pid < 0 { u16::try_from(error).unwrap_or(u16::MAX) } else { 0 };
+    let error = errno();
+    let errno = if pid < 0 { error_number(error) } else { 0 };
     recorder().commit(Op::Clone, &CallRecord { errno, ..record });
-    // SAFETY: as above.
-    unsafe { *place = error };
+    set_errno(error);
     pid
 }
 
@@ -259,9 +256,7 @@ fn replace(op: Op, file: impl FnOnce() -> u32, call: impl FnOnce() -> c_int) -> 
     if !filter::is_on() {
         return call();
     }
-    let place = errno();
-    // SAFETY: this thread's own variable, here and below.
-    let before = unsafe { *place };
+    let before = errno();
     let is_child = vfork::is_child();
     let start = now();
     // SAFETY: takes no arguments.
@@ -277,18 +272,15 @@ fn replace(op: Op, file: impl FnOnce() -> u32, call: impl FnOnce() -> c_int) -> 
     if !is_child {
         recorder().end(Ending::Exec, 0);
     }
-    // SAFETY: as above.
-    unsafe { *place = before };
+    set_errno(before);
     let result = call();
-    // SAFETY: as above.
-    let error = unsafe { *place };
+    let error = errno();
     if !is_child {
         recorder().end(Ending::None, 0);
     }
-    let errno = u16::try_from(error).unwrap_or(u16::MAX);
+    let errno = error_number(error);
     recorder().correct(provisional, &CallRecord { end: now(), result: -1, errno, ..record });
-    // SAFETY: as above.
-    unsafe { *place = error };
+    set_errno(error);
     result
 }
 

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use feedline_recorder::{CallRecord, Class, Op, UNNAMED, now, recorder};
 
-use crate::hook::{Subject, errno, missing, observe};
+use crate::hook::{Subject, keep_errno, missing, observe};
 use crate::names::SKIP;
 use crate::real::Real;
 use crate::{fds, filter, vfork};
@@ -243,15 +243,10 @@ unsafe fn watched_alone(
     // SAFETY: the caller vouches for it, here and below.
     let (first, end) = unsafe { ((*ring).submissions.first, (*ring).submissions.end) };
     let submits = op.info().class == Class::Submit;
-    let place = errno();
-    // SAFETY: this thread's own variable, here and below.
-    let before = unsafe { *place };
     if submits {
         // SAFETY: as above.
-        unsafe { submitted(ring, first, end) };
+        keep_errno(|| unsafe { submitted(ring, first, end) });
     }
-    // SAFETY: as above.
-    unsafe { *place = before };
     let result = if filter::takes(filter::bit(op.info())) {
         observe(op, Subject::Nothing, call, |record, result| {
             record.arg = wait.into();
@@ -261,19 +256,17 @@ unsafe fn watched_alone(
     } else {
         call()
     };
-    // SAFETY: as above.
-    let after = unsafe { *place };
-    // Old kernels wait for a time by a request, which takes those before it along.
-    // SAFETY: as above.
-    let moved = unsafe { (*ring).submissions.first };
-    if !submits && moved != first {
+    keep_errno(|| {
+        // Old kernels wait for a time by a request, which takes those before it along.
         // SAFETY: as above.
-        unsafe { submitted(ring, first, end) };
-    }
-    // SAFETY: as above.
-    unsafe { completed(ring) };
-    // SAFETY: as above.
-    unsafe { *place = after };
+        let moved = unsafe { (*ring).submissions.first };
+        if !submits && moved != first {
+            // SAFETY: as above.
+            unsafe { submitted(ring, first, end) };
+        }
+        // SAFETY: as above.
+        unsafe { completed(ring) };
+    });
     result
 }
 
@@ -359,17 +352,12 @@ pub(crate) unsafe extern "C-unwind" fn io_uring_queue_exit(ring: *mut Ring) {
         return missing();
     }
     if filter::is_on() && !vfork::is_child() && !ring.is_null() {
-        let error = errno();
-        // SAFETY: this thread's own variable, here and below.
-        let before = unsafe { *error };
         // SAFETY: the program vouches for its ring.
-        unsafe {
+        keep_errno(|| unsafe {
             completed(ring);
             fds::clear((*ring).fd);
-        }
+        });
         forget(ring);
-        // SAFETY: as above.
-        unsafe { *error = before };
     }
     type Function = unsafe extern "C-unwind" fn(*mut Ring);
     // SAFETY: liburing's function of this name has this type.

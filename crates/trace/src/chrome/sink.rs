@@ -104,7 +104,9 @@ impl ChromeSink {
         }
         out.extend_from_slice(b",\"args\":{");
         arguments(out, tables, event);
-        append_extra(out, args_from, extra);
+        if let Some(extra) = extra {
+            json::append(out, args_from, extra, None);
+        }
         if out.ends_with(b",\"args\":{") {
             out.truncate(args_from);
             out.push(b'}');
@@ -118,8 +120,7 @@ impl EventSink for ChromeSink {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         for event in &batch.events {
             self.name_process(tables, event.process, event.start_ns);
-            let extra =
-                event.extra.and_then(|row| batch.texts.get(row as usize)).map(String::as_str);
+            let extra = batch.extra(event);
             self.event(tables, event, extra);
             self.file.flush()?;
         }
@@ -162,46 +163,23 @@ fn microseconds(out: &mut Vec<u8>, ns: i64) {
 
 fn arguments(out: &mut Vec<u8>, tables: &Tables, event: &Event) {
     if event.kind == EventKind::Counter {
-        key(out, "value");
+        json::key(out, "value");
         json::float(out, event.value.unwrap_or(0.0));
     } else if event.kind != EventKind::Instant
         && usual_kind(None, tables.name(event.category)) != event.kind
     {
-        key(out, "kind");
+        json::key(out, "kind");
         json::text(out, event.kind.name());
     }
     for (name, file) in [("file", event.file), ("other_file", event.other_file)] {
         if let Some(file) = file {
-            key(out, name);
+            json::key(out, name);
             json::text(out, tables.file(file));
         }
     }
     for (name, number) in event.numbers() {
-        key(out, name);
+        json::key(out, name);
         json::int(out, number);
-    }
-}
-
-fn key(out: &mut Vec<u8>, name: &str) {
-    if out.last() != Some(&b'{') {
-        out.push(b',');
-    }
-    json::text(out, name);
-    out.push(b':');
-}
-
-/// Everything else that is known; a name must not come twice.
-fn append_extra(out: &mut Vec<u8>, args_from: usize, extra: Option<&str>) {
-    let object =
-        extra.and_then(|text| serde_json::from_str::<serde_json::Map<_, Value>>(text).ok());
-    let taken = out[args_from..].to_vec();
-    for (name, value) in object.into_iter().flatten() {
-        let mut quoted = Vec::new();
-        json::text(&mut quoted, &name);
-        quoted.push(b':');
-        let is_taken = taken.windows(quoted.len()).any(|window| window == quoted);
-        key(out, &if is_taken { format!("extra_{name}") } else { name });
-        out.extend_from_slice(value.to_string().as_bytes());
     }
 }
 

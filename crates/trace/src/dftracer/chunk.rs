@@ -284,7 +284,7 @@ impl Chunk {
         true
     }
 
-    /// One event a series.
+    /// One event per series.
     fn counters(&mut self, line: &Line, raw: &mut RawEvent) {
         let mut extra = Vec::new();
         let mut series = Vec::new();
@@ -488,11 +488,7 @@ fn in_bytes(event: &mut Event, line: &Line) {
 }
 
 fn member(out: &mut Vec<u8>, key: &str, value: &Arg) {
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    json::text(out, key);
-    out.push(b':');
+    json::key(out, key);
     match value {
         Arg::Int(number) => json::int(out, *number),
         Arg::Text(text) => json::text(out, text),

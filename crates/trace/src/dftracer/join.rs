@@ -14,6 +14,7 @@ use crate::dftracer::metadata_index::{FileProcess, MetadataIndex, Use};
 use crate::dftracer::record::CUT_OFF;
 use crate::event::{Batch, Event, EventKind};
 use crate::file_slice::FileSlice;
+use crate::json;
 use crate::process::Process;
 use crate::read_stats::{Damage, ReadStats};
 use crate::tables::Tables;
@@ -354,7 +355,7 @@ impl Joiner {
             process.parent_pid = Some(parent);
             members.shift_remove("ppid");
             let text = serde_json::Value::Object(members).to_string();
-            crate::json::inner(&text).clone_into(extra);
+            json::inner(&text).clone_into(extra);
         }
     }
 
@@ -547,12 +548,8 @@ fn unnamed(hash: Hash) -> String {
 
 fn add_member(extra: &mut String, key: &str, text: &str) {
     let mut out = std::mem::take(extra).into_bytes();
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    crate::json::text(&mut out, key);
-    out.push(b':');
-    crate::json::text(&mut out, text);
+    json::key(&mut out, key);
+    json::text(&mut out, text);
     *extra = String::from_utf8(out).unwrap_or_default();
 }
 

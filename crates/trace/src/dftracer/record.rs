@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::dftracer::scanner::{Scanner, is_after_record};
+
 /// What is wrong with a line that is not complete.
 pub(crate) const CUT_OFF: &str = "ends too early";
 
@@ -113,25 +115,23 @@ impl<'a> Line<'a> {
     /// Reads a line without leading blanks. `only` says which names matter.
     pub(crate) fn scan(&mut self, text: &'a str, only: Option<fn(&str) -> bool>) -> Scanned {
         self.clear();
-        match self.fields(&mut Cursor { text, at: 0 }, only) {
-            Some(scanned) => scanned,
-            None => Scanned::Unusual,
-        }
+        self.fields(&mut Scanner::new(text), only).unwrap_or(Scanned::Unusual)
     }
 
     fn fields(
         &mut self,
-        cursor: &mut Cursor<'a>,
+        scanner: &mut Scanner<'a>,
         only: Option<fn(&str) -> bool>,
     ) -> Option<Scanned> {
-        cursor.expect(b'{')?;
+        scanner.literal(b"{")?;
         loop {
-            let key = cursor.string()?;
-            cursor.expect(b':')?;
+            scanner.literal(b"\"")?;
+            let key = scanner.string()?;
+            scanner.literal(b":")?;
             if key == "args" {
-                self.arguments(cursor)?;
+                self.arguments(scanner)?;
             } else {
-                let value = cursor.value()?;
+                let value = value(scanner)?;
                 if key == "name"
                     && let (Some(keeps), Arg::Text(name)) = (only, &value)
                     && !keeps(name)
@@ -140,27 +140,27 @@ impl<'a> Line<'a> {
                 }
                 self.set(key, value)?;
             }
-            match cursor.next()? {
+            match scanner.next()? {
                 b',' => {}
                 b'}' => break,
                 _ => return None,
             }
         }
-        cursor.is_at_end().then_some(Scanned::Record)
+        scanner.is_at_end().then_some(Scanned::Record)
     }
 
-    fn arguments(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
-        cursor.expect(b'{')?;
-        if cursor.peek()? == b'}' {
-            cursor.at += 1;
+    fn arguments(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
+        scanner.literal(b"{")?;
+        if scanner.literal(b"}").is_some() {
             return Some(());
         }
         loop {
-            let key = cursor.string()?;
-            cursor.expect(b':')?;
-            let value = cursor.value()?;
+            scanner.literal(b"\"")?;
+            let key = scanner.string()?;
+            scanner.literal(b":")?;
+            let value = value(scanner)?;
             self.args.push((Cow::Borrowed(key), value));
-            match cursor.next()? {
+            match scanner.next()? {
                 b',' => {}
                 b'}' => return Some(()),
                 _ => return None,
@@ -236,90 +236,13 @@ fn arg(value: Value) -> Arg<'static> {
     }
 }
 
-/// What may be between a record and the end of its line.
-fn is_after_record(letter: char) -> bool {
-    letter.is_whitespace() || matches!(letter, ',' | ']')
-}
-
-struct Cursor<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+/// A string, a whole number or a plain decimal number.
+fn value<'a>(scanner: &mut Scanner<'a>) -> Option<Arg<'a>> {
+    if scanner.literal(b"\"").is_some() {
+        return scanner.string().map(|text| Arg::Text(Cow::Borrowed(text)));
     }
-
-    fn next(&mut self) -> Option<u8> {
-        let byte = self.peek()?;
-        self.at += 1;
-        Some(byte)
-    }
-
-    fn expect(&mut self, byte: u8) -> Option<()> {
-        (self.next()? == byte).then_some(())
-    }
-
-    fn is_at_end(&self) -> bool {
-        self.text[self.at..].chars().all(is_after_record)
-    }
-
-    /// A string without escapes.
-    fn string(&mut self) -> Option<&'a str> {
-        self.expect(b'"')?;
-        let rest = &self.text.as_bytes()[self.at..];
-        let length = rest.iter().position(|byte| *byte == b'"' || *byte == b'\\')?;
-        if rest[length] == b'\\' {
-            return None;
-        }
-        let text = &self.text[self.at..self.at + length];
-        self.at += length + 1;
-        Some(text)
-    }
-
-    /// A string, a whole number or a plain decimal number.
-    fn value(&mut self) -> Option<Arg<'a>> {
-        if self.peek()? == b'"' {
-            return self.string().map(|text| Arg::Text(Cow::Borrowed(text)));
-        }
-        let begin = self.at;
-        let bytes = self.text.as_bytes();
-        let negative = bytes[begin] == b'-';
-        let digits = begin + usize::from(negative);
-        let mut number = 0_u64;
-        self.at = digits;
-        while let Some(digit @ b'0'..=b'9') = bytes.get(self.at) {
-            number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-            self.at += 1;
-        }
-        // Longer ones may not fit; the other reader knows.
-        if self.at - digits > 19 {
-            return None;
-        }
-        let number = i64::try_from(number).ok()?;
-        let number = if negative { -number } else { number };
-        let count = self.at - digits;
-        // JSON has no number that begins with a zero; a reader of all of JSON shall say so.
-        if count == 0 || (count > 1 && bytes[digits] == b'0') {
-            return None;
-        }
-        match self.peek()? {
-            b'.' => {
-                self.at += 1;
-                let fraction = self.at;
-                while self.peek()?.is_ascii_digit() {
-                    self.at += 1;
-                }
-                if self.at == fraction || matches!(self.peek()?, b'e' | b'E') {
-                    return None;
-                }
-                Some(Arg::Raw(Cow::Borrowed(&self.text[begin..self.at])))
-            }
-            b'e' | b'E' => None,
-            _ => Some(Arg::Int(number)),
-        }
-    }
+    let (number, decimal) = scanner.decimal()?;
+    Some(decimal.map_or(Arg::Int(number), |text| Arg::Raw(Cow::Borrowed(text))))
 }
 
 #[cfg(test)]

@@ -218,21 +218,21 @@ impl DftracerSink {
             }
         }
         if !known.contains("\"version\"") {
-            comma_key(&mut args, "version");
+            json::key(&mut args, "version");
             json::int(&mut args, VERSION);
         }
         for (key, hash) in hashes {
-            comma_key(&mut args, key);
+            json::key(&mut args, key);
             json::text(&mut args, &hash);
         }
         if !known.contains("\"date\"") {
-            comma_key(&mut args, "date");
+            json::key(&mut args, "date");
             // In UTC, as C's `asctime` writes it: `Fri Jan 15 08:00:00 2027`.
             let date = Timestamp::from_nanosecond(start_ns.into()).unwrap_or_default();
             json::text(&mut args, &date.strftime("%a %b %e %H:%M:%S %Y").to_string());
         }
         if let Some(parent) = process.parent_pid {
-            comma_key(&mut args, "ppid");
+            json::key(&mut args, "ppid");
             json::int(&mut args, parent);
         }
         append_members(&mut args, json::inner(known));
@@ -258,9 +258,9 @@ impl DftracerSink {
     /// A record of a name and a value.
     fn pair(&self, stream: &mut Stream, thread: u32, record: &str, name: &str, value: &str) {
         let mut args = Vec::new();
-        comma_key(&mut args, "name");
+        json::key(&mut args, "name");
         json::text(&mut args, name);
-        comma_key(&mut args, "value");
+        json::key(&mut args, "value");
         json::text(&mut args, value);
         self.metadata(stream, thread, record, &args);
     }
@@ -420,17 +420,17 @@ impl DftracerSink {
         let layer = (self.dialect == Dialect::Current)
             .then_some(if event.kind == EventKind::Call { LIBC_LAYER } else { layer_of(category) });
         if event.kind != EventKind::Summary && usual_kind(layer, category) != event.kind {
-            comma_key(line, "feedline");
+            json::key(line, "feedline");
             json::text(line, event.kind.name());
         }
         if let Some(file) = event.file {
-            comma_key(line, "fhash");
+            json::key(line, "fhash");
             self.hash_text(line, tables, file);
         }
         let facts = op_info(name);
         if let Some(file) = event.other_file {
             let is_path = facts.is_none_or(|facts| facts.arg == "newpath");
-            comma_key(line, if is_path { "newpath_hash" } else { "to_hash" });
+            json::key(line, if is_path { "newpath_hash" } else { "to_hash" });
             self.hash_text(line, tables, file);
         }
         let layout = FieldNames::of(facts, event.kind);
@@ -518,7 +518,7 @@ impl DftracerSink {
         begin_args(&mut line, &stream.host);
         let args_from = line.len();
         for (series, value) in &counter.series {
-            comma_key(&mut line, series);
+            json::key(&mut line, series);
             json::float(&mut line, *value);
         }
         append_own(&mut line, args_from, json::inner(counter.extra.as_deref().unwrap_or("")));
@@ -551,15 +551,15 @@ impl DftracerSink {
     fn end(&self, stream: &mut Stream, process: &Process) {
         if !stream.has_end {
             let mut args = Vec::new();
-            comma_key(&mut args, "num_events");
+            json::key(&mut args, "num_events");
             json::int(&mut args, stream.events);
             if let End::Exited(status) = process.end {
-                comma_key(&mut args, "exit_status");
+                json::key(&mut args, "exit_status");
                 json::int(&mut args, status);
             }
             number(&mut args, "dropped", "", (process.dropped > 0).then_some(process.dropped));
             if let Some(trouble) = &process.trouble {
-                comma_key(&mut args, "trouble");
+                json::key(&mut args, "trouble");
                 json::text(&mut args, trouble);
             }
             let at_ns = process.end_ns.unwrap_or(stream.last_ns);
@@ -588,8 +588,7 @@ impl Stream {
 impl EventSink for DftracerSink {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         for event in &batch.events {
-            let extra =
-                event.extra.and_then(|row| batch.texts.get(row as usize)).map(String::as_str);
+            let extra = batch.extra(event);
             if event.kind == EventKind::Counter {
                 self.counter(tables, event, extra)?;
             } else {
@@ -698,19 +697,9 @@ fn begin_args(line: &mut Vec<u8>, host: &str) {
     line.push(b'"');
 }
 
-fn comma_key(line: &mut Vec<u8>, key: &str) {
-    if !matches!(line.last(), None | Some(b'{')) {
-        line.push(b',');
-    }
-    json::text(line, key);
-    line.push(b':');
-}
-
 fn number(line: &mut Vec<u8>, key: &str, suffix: &str, value: Option<impl itoa::Integer>) {
     let Some(value) = value else { return };
-    if !matches!(line.last(), None | Some(b'{')) {
-        line.push(b',');
-    }
+    json::comma(line);
     line.push(b'"');
     line.extend_from_slice(key.as_bytes());
     line.extend_from_slice(suffix.as_bytes());
@@ -720,31 +709,15 @@ fn number(line: &mut Vec<u8>, key: &str, suffix: &str, value: Option<impl itoa::
 
 fn append_members(line: &mut Vec<u8>, members: &str) {
     if !members.is_empty() {
-        if !matches!(line.last(), None | Some(b'{')) {
-            line.push(b',');
-        }
+        json::comma(line);
         line.extend_from_slice(members.as_bytes());
     }
 }
 
-/// Appends members whose names may be taken: a name must not come twice.
+/// Appends members whose names may be taken; `hhash` always is.
 fn append_own(line: &mut Vec<u8>, args_from: usize, members: &str) {
-    if members.is_empty() {
-        return;
-    }
-    let Ok(object) =
-        serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(&format!("{{{members}}}"))
-    else {
-        return;
-    };
-    let taken = line[args_from..].to_vec();
-    for (key, value) in object {
-        let mut quoted = Vec::new();
-        json::text(&mut quoted, &key);
-        quoted.push(b':');
-        let is_taken = key == "hhash" || taken.windows(quoted.len()).any(|window| window == quoted);
-        comma_key(line, &if is_taken { format!("extra_{key}") } else { key });
-        line.extend_from_slice(value.to_string().as_bytes());
+    if !members.is_empty() {
+        json::append(line, args_from, &format!("{{{members}}}"), Some("hhash"));
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::dftracer::chunk::{Chunk, Item, Named, RawEvent, fold_number};
 use crate::dftracer::hash::Hash;
 use crate::dftracer::record::is_about_others;
+use crate::dftracer::scanner::Scanner;
 use crate::event::{Event, EventKind};
 use crate::field_names::{FieldNames, LIBC_LAYER, usual_kind};
 
@@ -31,7 +32,7 @@ impl Chunk {
     }
 
     fn usual(&mut self, text: &str) -> Option<RawEvent> {
-        let mut line = Scan { text, bytes: text.as_bytes(), at: 0 };
+        let mut line = Scanner::new(text);
         line.literal(b"{\"id\":")?;
         line.number()?;
         line.literal(b",\"name\":\"")?;
@@ -78,7 +79,7 @@ impl Chunk {
 
     fn arguments(
         &mut self,
-        line: &mut Scan,
+        line: &mut Scanner,
         layout: &FieldNames,
         raw: &mut RawEvent,
     ) -> Option<()> {
@@ -152,118 +153,10 @@ fn known(last: &mut Option<([u8; 16], Hash)>, text: &str) -> Hash {
     }
 }
 
-struct Scan<'a> {
-    text: &'a str,
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Scan<'a> {
-    #[inline]
-    fn literal(&mut self, expected: &[u8]) -> Option<()> {
-        if !self.bytes[self.at..].starts_with(expected) {
-            return None;
-        }
-        self.at += expected.len();
-        Some(())
-    }
-
-    #[inline]
-    fn next(&mut self) -> Option<u8> {
-        let byte = *self.bytes.get(self.at)?;
-        self.at += 1;
-        Some(byte)
-    }
-
-    /// The rest of a string without escapes, and its end.
-    #[inline]
-    fn string(&mut self) -> Option<&'a str> {
-        let rest = &self.bytes[self.at..];
-        let length = rest.iter().position(|byte| *byte == b'"' || *byte == b'\\')?;
-        if rest[length] == b'\\' {
-            return None;
-        }
-        let text = self.text.get(self.at..self.at + length)?;
-        self.at += length + 1;
-        Some(text)
-    }
-
-    /// A whole number that is surely one of 64 bits.
-    #[inline]
-    fn number(&mut self) -> Option<i64> {
-        let is_negative = self.literal(b"-").is_some();
-        let begin = self.at;
-        let mut number = 0_i64;
-        while let Some(eight) = self.bytes.get(self.at..self.at + 8).and_then(digits)
-            && self.at - begin < 16
-        {
-            number = number * 100_000_000 + eight;
-            self.at += 8;
-        }
-        while let Some(digit @ b'0'..=b'9') = self.bytes.get(self.at) {
-            number = number.wrapping_mul(10).wrapping_add(i64::from(digit - b'0'));
-            self.at += 1;
-        }
-        let count = self.at - begin;
-        // JSON has no number that begins with a zero; a reader of all of JSON shall say so.
-        let is_bad = count == 0 || count > 18 || (count > 1 && self.bytes[begin] == b'0');
-        (!is_bad).then_some(if is_negative { -number } else { number })
-    }
-
-    /// Goes over a fraction, if there is one: whether the number is whole.
-    #[inline]
-    fn fraction(&mut self) -> Option<bool> {
-        match self.bytes.get(self.at)? {
-            b'e' | b'E' => return None,
-            b'.' => {}
-            _ => return Some(true),
-        }
-        let rest = &self.bytes[self.at + 1..];
-        let length = rest.iter().position(|byte| !byte.is_ascii_digit())?;
-        if length == 0 || matches!(rest[length], b'e' | b'E') {
-            return None;
-        }
-        self.at += 1 + length;
-        Some(rest[..length].iter().all(|digit| *digit == b'0'))
-    }
-
-    fn is_at_end(&self) -> bool {
-        let mut rest = self.bytes[self.at..].iter();
-        rest.all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b']'))
-    }
-}
-
-/// Eight digits at once.
-#[inline]
-fn digits(eight: &[u8]) -> Option<i64> {
-    let word = u64::from_le_bytes(eight.try_into().ok()?);
-    let high = 0xf0f0_f0f0_f0f0_f0f0;
-    let zeros = 0x3030_3030_3030_3030;
-    if word & high != zeros || word.wrapping_add(0x0606_0606_0606_0606) & high != zeros {
-        return None;
-    }
-    // Pairs, then fours, then all: each step multiplies the earlier half and adds the later one.
-    let word = word - zeros;
-    let pairs = word.wrapping_mul(10).wrapping_add(word >> 8) & 0x00ff_00ff_00ff_00ff;
-    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
-    let all = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
-    Some(all.cast_signed())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dftracer::chunk::ParseScope;
-
-    #[test]
-    fn digits_are_numbers() {
-        for number in [0, 1, 12_345_678, 99_999_999, 10_203_040] {
-            assert_eq!(digits(format!("{number:08}").as_bytes()), Some(number));
-        }
-        for text in ["1234567 ", "/2345678", "1234:678", "-1234567"] {
-            assert_eq!(digits(text.as_bytes()), None, "{text}");
-        }
-    }
 
     /// Events of a line that are read as rows.
     fn lean(line: &str) -> (Vec<String>, u64) {

@@ -81,8 +81,7 @@ impl EventColumns {
             return;
         }
         for event in events {
-            let text = event.extra.and_then(|row| batch.texts.get(row as usize));
-            self.extra.push(text.map(String::as_str));
+            self.extra.push(batch.extra(event));
         }
     }
 

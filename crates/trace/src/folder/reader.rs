@@ -411,23 +411,15 @@ fn read_processes(
     let reader = TableReader::open(PROCESSES, path)?;
     for index in 0..reader.groups() {
         let group = reader.all(index)?;
-        let numbers = |name: &str| -> HashMap<usize, i64> {
-            group.cursor(name).map(|cursor| cursor.numbers().collect()).unwrap_or_default()
-        };
-        let texts = |name: &str| -> Result<HashMap<usize, String>, TraceError> {
-            let cursor = group.cursor(name).into_iter();
-            let each = cursor.flat_map(Cursor::texts);
-            each.map(|(row, text)| Ok((row, text.as_utf8().at(path)?.to_owned()))).collect()
-        };
-        let columns = ProcessColumns {
-            numbers: PROCESSES.columns.iter().map(|c| (c.name, numbers(c.name))).collect(),
-            texts: PROCESSES
-                .columns
-                .iter()
-                .map(|c| Ok((c.name, texts(c.name)?)))
-                .collect::<Result<_, TraceError>>()?,
-        };
-        let rows = columns.numbers.get("id").map_or(0, HashMap::len);
+        let mut columns = ProcessColumns::default();
+        for cursor in &group.cursors {
+            let name = cursor.column.name;
+            columns.numbers.extend(cursor.numbers().map(|(row, number)| ((name, row), number)));
+            for (row, text) in cursor.texts() {
+                columns.texts.insert((name, row), text.as_utf8().at(path)?.to_owned());
+            }
+        }
+        let rows = group.cursor("id").map_or(0, |ids| ids.numbers().count());
         for row in 0..rows {
             let process = columns
                 .process(row)
@@ -439,18 +431,20 @@ fn read_processes(
     Ok(())
 }
 
+/// Values by column and row.
+#[derive(Default)]
 struct ProcessColumns {
-    numbers: HashMap<&'static str, HashMap<usize, i64>>,
-    texts: HashMap<&'static str, HashMap<usize, String>>,
+    numbers: HashMap<(&'static str, usize), i64>,
+    texts: HashMap<(&'static str, usize), String>,
 }
 
 impl ProcessColumns {
-    fn number(&self, name: &str, row: usize) -> Option<i64> {
-        self.numbers.get(name)?.get(&row).copied()
+    fn number(&self, name: &'static str, row: usize) -> Option<i64> {
+        self.numbers.get(&(name, row)).copied()
     }
 
-    fn text(&self, name: &str, row: usize) -> Option<String> {
-        self.texts.get(name)?.get(&row).cloned()
+    fn text(&self, name: &'static str, row: usize) -> Option<String> {
+        self.texts.get(&(name, row)).cloned()
     }
 
     fn process(&self, row: usize) -> Result<Process, &'static str> {

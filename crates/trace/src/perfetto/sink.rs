@@ -315,8 +315,7 @@ impl PerfettoSink {
 impl EventSink for PerfettoSink {
     fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
         for event in &batch.events {
-            let extra =
-                event.extra.and_then(|row| batch.texts.get(row as usize)).map(String::as_str);
+            let extra = batch.extra(event);
             self.take(tables, event, extra)?;
         }
         self.packets.write_names(self.file.buffer());
