@@ -23,7 +23,7 @@ static FILTER: Filter = Filter {
     unwanted: UnsafeCell::new(Patterns::EMPTY),
 };
 
-/// Which kinds of calls are recorded: a bit a class, those of streams in the upper half. 0 until
+/// Which kinds of calls are recorded: one bit per class, those of streams in the upper half. 0 until
 /// recording is on.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 

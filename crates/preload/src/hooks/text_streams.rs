@@ -26,7 +26,7 @@ fn line(record: &mut CallRecord, asked: c_int, text: *const c_char) {
     record.result = 0;
     record.errno = 0;
     if !text.is_null() {
-        // SAFETY: the C library has just put a NUL behind it.
+        // SAFETY: the C library has just put a NUL after it.
         record.result = unsafe { CStr::from_ptr(text) }.to_bytes().len().cast_signed() as i64;
     }
 }

@@ -128,7 +128,7 @@ impl EventSink for ChromeSink {
     }
 
     fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
-        // What was learnt of a process after its first event takes the place of what was said then.
+        // What was learned of a process after its first event takes the place of what was said then.
         for row in 0..tables.processes.len() {
             if let Ok(row) = u32::try_from(row) {
                 if let Some(named) = self.named.get_mut(row as usize) {

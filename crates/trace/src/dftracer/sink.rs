@@ -72,7 +72,7 @@ pub struct DftracerSink {
     waiting_bytes: usize,
     pending: Option<Counter>,
     line: Vec<u8>,
-    /// Hashes of files by their rows: a digest an event would be most of the work.
+    /// Hashes of files by their rows: a digest per event would be most of the work.
     hashes: FxHashMap<u32, [u8; 16]>,
 }
 

@@ -1,7 +1,7 @@
 //! What a drainer knows and no segment says any more, for its successor if it is killed.
 //!
 //! Segments are used again, and their copies deleted, once they are drained, and with them the texts in
-//! them. The journal has one file a commit, written before that, and goes when the trace is complete.
+//! them. The journal has one file per commit, written before that, and goes when the trace is complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};

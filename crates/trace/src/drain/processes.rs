@@ -382,7 +382,7 @@ impl Watched {
 
     fn delete_file(&mut self) {
         if let Some(file) = self.file.take() {
-            // OpInfo of this moment, the last ones.
+            // The last facts there will be.
             self.facts = file.facts();
             let path: PathBuf = file.path().to_owned();
             drop(file);

@@ -39,7 +39,7 @@ struct Part {
     path: PathBuf,
     metadata: Arc<ParquetMetaData>,
     places: Vec<(Described, Option<usize>)>,
-    /// Checksums of columns, a line a row group; see [`super::table_file::CHECKSUMS_KEY`].
+    /// Checksums of columns, a line per row group; see [`super::table_file::CHECKSUMS_KEY`].
     checksums: Vec<Box<str>>,
     /// What row groups have in them, where the file says it.
     surveys: Vec<Option<RowGroupContents>>,
@@ -59,7 +59,7 @@ pub struct BlockFacts {
 /// One of the tables of a writer.
 type RowsOf = fn(&WriterRows) -> &Vec<Option<u32>>;
 
-/// Stands in a column where there is no value.
+/// In a column, marks a row without a value.
 pub const ABSENT: i64 = i64::MIN;
 
 /// A column of a row group.
@@ -464,7 +464,7 @@ impl Building {
         if self.pages.len() == 1 {
             return Ok(self.pages.swap_remove(0).0);
         }
-        // Our own files have one page a column; others are put together in the plainest way.
+        // Our own files have one page per column; others are put together in the plainest way.
         let mut all = Column { cells: Cells::Each, ..Column::default() };
         for (page, rows) in self.pages {
             let first = all.texts.len() as i64;

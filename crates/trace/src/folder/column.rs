@@ -168,7 +168,7 @@ impl Numbers {
             return pages;
         }
         let dictionary = self.encode(Way::Dictionary);
-        // A bit a value and less is not worth looking further.
+        // One bit per value or less is not worth looking further.
         if let Some(pages) = dictionary
             && pages.data.len() <= self.values.len() / 8 + 16
         {

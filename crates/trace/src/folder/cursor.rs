@@ -30,7 +30,7 @@ pub(crate) struct TableReader {
     bytes: File,
     /// The table's columns and where they are in the file.
     places: Places,
-    /// Checksums of columns, a line a row group.
+    /// Checksums of columns, a line per row group.
     checksums: Vec<Box<str>>,
 }
 

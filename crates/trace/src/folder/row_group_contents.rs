@@ -35,7 +35,7 @@ pub(crate) struct ContentColumns<'a> {
     pub(crate) threads: &'a [i64],
     pub(crate) starts: &'a [i64],
     pub(crate) counts: &'a [i64],
-    /// EventKind, category and name of every row, and the different texts.
+    /// Kind, category and name of every row, and the different texts.
     pub(crate) texts: [(&'a [u32], &'a [String]); 3],
 }
 

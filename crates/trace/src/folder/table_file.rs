@@ -27,8 +27,8 @@ const LEVEL: i32 = 1;
 /// The key under which a file says which version of the format it has.
 pub(crate) const VERSION_KEY: &str = "feedline.trace.version";
 
-/// The key under which a file has the checksums of its columns: eight digits each, a line a row group.
-/// Readers of Parquet do not stand damaged values, some of them at the price of their lives.
+/// The key under which a file has the checksums of its columns: eight digits each, a line per row group.
+/// Some readers of Parquet crash on damaged values.
 pub(crate) const CHECKSUMS_KEY: &str = "feedline.trace.crc32";
 
 /// A file that is being written.

@@ -309,7 +309,7 @@ fn write_process_group(
     file.write_group(&mut gathered)
 }
 
-/// How a process ended, as it stands in the table.
+/// How a process ended, as the table says it.
 fn words_of(end: &End) -> (&'static str, Option<i32>) {
     match end {
         End::Unknown => ("unknown", None),

@@ -1,4 +1,4 @@
-//! Bytes a second and calls in flight, over all calls of a process.
+//! Bytes per second and calls in flight, over all calls of a process.
 //!
 //! Time is cut into equal bins, and a call counts in every bin that it touches, by the part of it
 //! that lies there.
