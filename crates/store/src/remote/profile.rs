@@ -17,28 +17,16 @@ pub(crate) struct Profile {
 }
 
 /// Why there is no profile. Names files and keys, never values.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProfileError {
+    #[error("{}: {why}", file.display())]
     Unreadable { file: PathBuf, why: String },
+    #[error("there is no profile {name:?}")]
     Missing { name: String },
+    #[error("profile {name:?} has {key}, expected aws_access_key_id")]
     OtherWay { name: String, key: &'static str },
+    #[error("expected aws_access_key_id and aws_secret_access_key together in profile {name:?}")]
     HalfAKey { name: String },
-}
-
-impl std::fmt::Display for ProfileError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ProfileError::Unreadable { file, why } => write!(f, "{}: {why}", file.display()),
-            ProfileError::Missing { name } => write!(f, "there is no profile {name:?}"),
-            ProfileError::OtherWay { name, key } => {
-                write!(f, "profile {name:?} has {key}, expected aws_access_key_id")
-            }
-            ProfileError::HalfAKey { name } => {
-                let both = "aws_access_key_id and aws_secret_access_key together";
-                write!(f, "expected {both} in profile {name:?}")
-            }
-        }
-    }
 }
 
 /// Keys that lead to credentials in ways not followed here.
