@@ -15,16 +15,23 @@ use crate::{
 /// # Panics
 /// If the store breaks a promise of [`Store`], [`Object`](crate::Object) or [`Upload`](crate::Upload).
 pub fn check(store: &dyn Store) {
-    bytes_come_back(store);
-    reads_are_exact(store);
-    writes_appear_when_published(store);
-    the_head_can_be_changed(store);
-    checksums_are_those_of_the_bytes(store);
-    queues_read_what_is_asked_for(store);
-    queues_survive_errors(store);
-    queues_keep_errors_apart(store);
+    let in_a_folder: [(&str, fn(&dyn Store)); 9] = [
+        ("round", bytes_come_back),
+        ("reads", reads_are_exact),
+        ("late", writes_appear_when_published),
+        ("head", the_head_can_be_changed),
+        ("sums", checksums_are_those_of_the_bytes),
+        ("queue", queues_read_what_is_asked_for),
+        ("queue", queues_survive_errors),
+        ("queue", queues_keep_errors_apart),
+        ("sizes", listings_bring_the_right_sizes),
+    ];
+    for (folder, test) in in_a_folder {
+        store.make_folder(folder).expect("make folder");
+        test(store);
+        store.remove_tree(folder).expect("remove");
+    }
     folders_are_made_listed_and_removed(store);
-    listings_bring_the_right_sizes(store);
     scans_are_sorted_walks(store);
     what_is_missing_is_said_to_be(store);
     keys_stay_inside(store);
@@ -79,7 +86,6 @@ fn clear(store: &dyn Store) {
 }
 
 fn bytes_come_back(store: &dyn Store) {
-    store.make_folder("round").expect("make folder");
     for len in SIZES {
         let (key, bytes) = (format!("round/{len}"), pattern(len));
         write(store, &key, &bytes);
@@ -87,11 +93,9 @@ fn bytes_come_back(store: &dyn Store) {
     }
     write(store, "round/1", b"another");
     assert_eq!(read(store, "round/1"), b"another", "what is there is replaced");
-    store.remove_tree("round").expect("remove");
 }
 
 fn reads_are_exact(store: &dyn Store) {
-    store.make_folder("reads").expect("make folder");
     let bytes = pattern(700_001);
     write(store, "reads/it", &bytes);
     let mut object = store.open("reads/it").expect("open");
@@ -133,11 +137,9 @@ fn reads_are_exact(store: &dyn Store) {
         assert!(memory[..found] == bytes[start..start + found], "{found} bytes at {offset}");
     }
     assert!(object.preferred_bytes() > 0);
-    store.remove_tree("reads").expect("remove");
 }
 
 fn writes_appear_when_published(store: &dyn Store) {
-    store.make_folder("late").expect("make folder");
     let mut buf = AlignedBuf::new(BLOCK_BYTES);
     let mut writer = Writer::create(store, "late/it", &mut buf).expect("create");
     writer.write_all(&pattern(10_000)).expect("write");
@@ -151,11 +153,9 @@ fn writes_appear_when_published(store: &dyn Store) {
     drop(writer);
     assert!(read(store, "late/it") == pattern(10_000), "a dropped upload leaves a trace");
     assert_eq!(names(store, "late").len(), 1);
-    store.remove_tree("late").expect("remove");
 }
 
 fn the_head_can_be_changed(store: &dyn Store) {
-    store.make_folder("head").expect("make folder");
     let mut buf = AlignedBuf::new(BLOCK_BYTES);
     for len in [100, 4096, 4097, 30_000] {
         let mut expected = pattern(len);
@@ -171,11 +171,9 @@ fn the_head_can_be_changed(store: &dyn Store) {
         expected[end - 1] = b'E';
         assert!(read(store, "head/it") == expected, "patched object of {len} bytes");
     }
-    store.remove_tree("head").expect("remove");
 }
 
 fn checksums_are_those_of_the_bytes(store: &dyn Store) {
-    store.make_folder("sums").expect("make folder");
     for buffer_bytes in [BLOCK_BYTES, 2 * BLOCK_BYTES, 1 << 20] {
         let mut buf = AlignedBuf::new(buffer_bytes);
         for (len, patch) in SIZES.into_iter().flat_map(|len| [(len, ""), (len, "CRC!")]) {
@@ -190,7 +188,6 @@ fn checksums_are_those_of_the_bytes(store: &dyn Store) {
             assert_eq!(written, expected, "{len} bytes, patched with {patch:?}");
         }
     }
-    store.remove_tree("sums").expect("remove");
 }
 
 fn range(key: &str, offset: u64, len: impl Into<Option<u64>>) -> ObjectRange {
@@ -240,7 +237,6 @@ fn read_to_memory(
 }
 
 fn queues_read_what_is_asked_for(store: &dyn Store) {
-    store.make_folder("queue").expect("make folder");
     let long = 3 * store.read_bytes() as u64 + 9001;
     let bytes = pattern(long as usize);
     write(store, "queue/long", &bytes);
@@ -283,12 +279,10 @@ fn queues_read_what_is_asked_for(store: &dyn Store) {
         }
         check(&many, [80, 40, 9 + 40 * 5005]);
     }
-    store.remove_tree("queue").expect("remove");
 }
 
 /// The first error ends a read whose bytes are discarded.
 fn queues_survive_errors(store: &dyn Store) {
-    store.make_folder("queue").expect("make folder");
     write(store, "queue/it", &pattern(700_001));
     let mut queue = queue(store, 4);
     let mut read = |ranges: &[ObjectRange]| read_queued(&mut *queue, ranges, Destination::Discard);
@@ -306,7 +300,6 @@ fn queues_survive_errors(store: &dyn Store) {
     let again = read(&[range("queue/it", 0, None)]);
     assert_eq!(again.0.expect("read"), 700_001);
     assert_eq!(again.1, [1, 1, 700_001]);
-    store.remove_tree("queue").expect("remove");
 }
 
 /// Ranges of an object of 700 001 bytes that reach beyond its end: offset, length, and how many
@@ -324,7 +317,6 @@ fn check_short(store: &dyn Store, error: &StoreError, expected: (u64, u64, u64))
 
 /// With a buffer per range, an error ends its own range only.
 fn queues_keep_errors_apart(store: &dyn Store) {
-    store.make_folder("queue").expect("make folder");
     let bytes = pattern(700_001);
     write(store, "queue/it", &bytes);
     write(store, "queue/other", b"12345");
@@ -359,7 +351,6 @@ fn queues_keep_errors_apart(store: &dyn Store) {
         };
         assert_eq!(path, store.locate("queue/it"));
     }
-    store.remove_tree("queue").expect("remove");
 }
 
 fn folders_are_made_listed_and_removed(store: &dyn Store) {
@@ -416,7 +407,6 @@ fn listings_bring_the_right_sizes(store: &dyn Store) {
     let size = |bytes| Some(bytes).filter(|_| brings_sizes);
     let expected = [("0", size(0)), ("1", size(1)), ("4097", size(4097)), ("folder", None)];
     assert_eq!(found, expected.map(|(name, size)| (name.to_owned(), size)).into());
-    store.remove_tree("sizes").expect("remove");
 }
 
 /// Every object below a folder, found one folder after the other.
