@@ -80,12 +80,12 @@ impl Dialer {
         let probe = stream.try_clone()?;
         let stream = TcpStream::from_std(stream)?;
         stream.set_nodelay(true)?;
-        let link = match origin.tls {
-            false => Link::Plain(stream),
+        let link: Box<dyn Link> = match origin.tls {
+            false => Box::new(stream),
             true => {
                 let name = ServerName::try_from(origin.host.clone())
                     .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-                Link::Tls(Box::new(self.tls()?.connect(name, stream).await?))
+                Box::new(self.tls()?.connect(name, stream).await?)
             }
         };
         Ok(Socket { link, probe, moved: 0 })
@@ -131,15 +131,27 @@ fn trust_the_system() -> Result<TlsConnector, Box<dyn std::error::Error>> {
 
 /// An open connection that counts when something moves on it.
 pub(crate) struct Socket {
-    link: Link,
+    link: Box<dyn Link>,
     /// A second handle to the socket, which bypasses the runtime.
     probe: std::net::TcpStream,
     moved: u64,
 }
 
-enum Link {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+/// TCP, or TLS over it.
+trait Link: AsyncRead + AsyncWrite + Send + Sync + Unpin {
+    fn tcp(&self) -> &TcpStream;
+}
+
+impl Link for TcpStream {
+    fn tcp(&self) -> &TcpStream {
+        self
+    }
+}
+
+impl Link for TlsStream<TcpStream> {
+    fn tcp(&self) -> &TcpStream {
+        self.get_ref().0
+    }
 }
 
 impl Socket {
@@ -151,15 +163,11 @@ impl Socket {
     /// Whether there is nothing to read, not even the end. Asks the socket itself: what the runtime
     /// knows is as old as the last request.
     pub(crate) fn is_silent(&self) -> bool {
-        let socket = match &self.link {
-            Link::Plain(socket) => socket,
-            Link::Tls(stream) => stream.get_ref().0,
-        };
         let peek = || self.probe.peek(&mut [0]);
         let mut peeked = None;
         // If the runtime takes the socket for readable, it learns here that it is not, which spares
         // it a read in vain.
-        let seen = socket.try_io(Interest::READABLE, || {
+        let seen = self.link.tcp().try_io(Interest::READABLE, || {
             let result = peek();
             peeked = Some(result.as_ref().is_err_and(is_blocked));
             result
@@ -179,11 +187,7 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let read = match &mut self.link {
-            Link::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Link::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
-        };
-        ready!(read)?;
+        ready!(Pin::new(&mut self.link).poll_read(cx, buf))?;
         self.moved += 1;
         Poll::Ready(Ok(()))
     }
@@ -195,27 +199,17 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = match &mut self.link {
-            Link::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Link::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
-        };
-        let written = ready!(written)?;
+        let written = ready!(Pin::new(&mut self.link).poll_write(cx, buf))?;
         self.moved += 1;
         Poll::Ready(Ok(written))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.link {
-            Link::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Link::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
+        Pin::new(&mut self.link).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.link {
-            Link::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Link::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
+        Pin::new(&mut self.link).poll_shutdown(cx)
     }
 
     fn poll_write_vectored(
@@ -223,20 +217,13 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = match &mut self.link {
-            Link::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Link::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-        };
-        let written = ready!(written)?;
+        let written = ready!(Pin::new(&mut self.link).poll_write_vectored(cx, bufs))?;
         self.moved += 1;
         Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.link {
-            Link::Plain(stream) => stream.is_write_vectored(),
-            Link::Tls(stream) => stream.is_write_vectored(),
-        }
+        self.link.is_write_vectored()
     }
 }
 
