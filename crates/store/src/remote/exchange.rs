@@ -142,7 +142,7 @@ pub(crate) async fn ask(
 }
 
 /// The error of an answer that is cut off.
-pub(crate) fn ended() -> io::Error {
+fn ended() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the answer ends before its last byte")
 }
 
@@ -152,6 +152,8 @@ pub(crate) struct WatchedBody {
     lease: Option<(Connection, Arc<Pool>)>,
     keeps_open: bool,
     most: usize,
+    /// Whether chunks of the connection's buffer were handed on.
+    shares_buffer: bool,
     pub(crate) attempts: Option<Arc<Attempts>>,
 }
 
@@ -177,7 +179,8 @@ impl WatchedBody {
         };
         let most = if reads == Reads::Long { LONG_BYTES } else { WHOLE_BYTES };
         let (lease, keeps_open) = (Some((connection, pool)), head.keeps_open);
-        let mut body = WatchedBody { place, lease, keeps_open, most, attempts: None };
+        let mut body =
+            WatchedBody { place, lease, keeps_open, most, shares_buffer: false, attempts: None };
         body.finish_at_end();
         body
     }
@@ -191,8 +194,10 @@ impl WatchedBody {
             && self.keeps_open
             && connection.read.is_empty()
         {
-            // Chunks of it may be in use, and it may be large.
-            connection.read = BytesMut::new();
+            if self.shares_buffer {
+                // Chunks of it may be in use, and it may be large.
+                connection.read = BytesMut::new();
+            }
             pool.put(connection);
         }
     }
@@ -201,6 +206,7 @@ impl WatchedBody {
     fn take_read(&mut self) -> io::Result<Option<Bytes>> {
         let Some((connection, _)) = &mut self.lease else { return Ok(None) };
         let read = &mut connection.read;
+        self.shares_buffer = true;
         match &mut self.place {
             At::Chunked(chunks) => return chunks.next(read),
             At::Counted(_) | At::UntilClose if read.is_empty() => {}
@@ -232,6 +238,30 @@ impl WatchedBody {
                 Err(broken) => return Poll::Ready(Some(Err(broken))),
             }
         }
+    }
+
+    /// Reads some of a body of known length straight into `buf`, at least one byte.
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<Result<usize, Broken>> {
+        let (Some((connection, _)), At::Counted(left)) = (&mut self.lease, &mut self.place) else {
+            return Poll::Ready(Err(Broken::Wire(io::ErrorKind::NotConnected.into())));
+        };
+        let mut count = buf.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+        if connection.read.is_empty() {
+            count = ready!(connection.poll_into(cx, &mut buf[..count]))?;
+        } else {
+            count = count.min(connection.read.len());
+            connection.read.copy_to_slice(&mut buf[..count]);
+        }
+        if count == 0 {
+            return Poll::Ready(Err(Broken::Wire(ended())));
+        }
+        *left -= count as u64;
+        self.finish_at_end();
+        Poll::Ready(Ok(count))
     }
 
     pub(crate) fn poll_data_plainly(

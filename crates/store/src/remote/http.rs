@@ -24,7 +24,7 @@ use super::exchange::{self, Reads, Unanswered, WatchedBody};
 use super::failure::{Failure, Refusal};
 use super::message::{Framing, Head};
 use super::pool::{Connection, Pool, Timeouts};
-use super::raw::{self, Passed, RawBody};
+use super::raw::{self, Passed};
 use super::signature::Signer;
 use super::socket::{Dialer, Origin};
 use super::uri_keys::UriKeys;
@@ -137,15 +137,14 @@ impl Http {
             // No byte of an empty object is in any range; some servers answer with all there is.
             parts.status = StatusCode::RANGE_NOT_SATISFIABLE;
         }
-        let pool = Arc::clone(&self.pool);
-        if let (Some(attempts), Some(tap), Framing::Exact(len)) = (&attempts, tap, head.framing)
-            && raw::is_exact(request.headers().get(RANGE), parts.status, &parts.headers)
-        {
-            tap.put(RawBody::new(&head, len, connection, pool));
+        let is_exact = matches!(head.framing, Framing::Exact(_))
+            && raw::is_exact(request.headers().get(RANGE), parts.status, &parts.headers);
+        let mut body = WatchedBody::new(&head, connection, Arc::clone(&self.pool), reads);
+        if let (Some(attempts), Some(tap), true) = (&attempts, tap, is_exact) {
+            tap.put(body);
             let passed = Passed { attempts: Arc::clone(attempts) };
             return Ok(HttpResponse::from_parts(head.parts, HttpResponseBody::new(passed)));
         }
-        let mut body = WatchedBody::new(&head, connection, pool, reads);
         let parts = head.parts;
         if streams && parts.status.is_success() {
             body.attempts = attempts;
@@ -153,7 +152,7 @@ impl Http {
         }
         // What goes wrong is entered by the caller, once.
         let mut bytes = collect(body).await?;
-        let is_error = parts.status.is_success() && bytes.starts_with_error();
+        let is_error = parts.status.is_success() && starts_with_error(&bytes);
         if let Some(attempts) = attempts
             && (!parts.status.is_success() || is_error)
         {
@@ -239,22 +238,16 @@ async fn collect(mut body: WatchedBody) -> Result<Bytes, Broken> {
     }
 }
 
-/// Answers that say `200 OK` and mean the opposite: S3 begins to answer before it has put the parts
+/// Whether an answer says `200 OK` and means the opposite: S3 begins to answer before it has put the parts
 /// of an upload together.
-trait StartsWithError {
-    fn starts_with_error(&self) -> bool;
-}
-
-impl StartsWithError for Bytes {
-    fn starts_with_error(&self) -> bool {
-        let head = String::from_utf8_lossy(&self[..self.len().min(512)]);
-        let head = head.trim_start();
-        let head = match head.strip_prefix("<?xml") {
-            Some(rest) => rest.split_once("?>").map_or("", |(_, rest)| rest).trim_start(),
-            None => head,
-        };
-        head.starts_with("<Error>")
-    }
+fn starts_with_error(body: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(&body[..body.len().min(512)]);
+    let head = head.trim_start();
+    let head = match head.strip_prefix("<?xml") {
+        Some(rest) => rest.split_once("?>").map_or("", |(_, rest)| rest).trim_start(),
+        None => head,
+    };
+    head.starts_with("<Error>")
 }
 
 /// A request as tests make it.
@@ -283,7 +276,7 @@ mod tests {
 
     #[test]
     fn an_error_that_calls_itself_a_success_is_one() {
-        let found = |text: &'static str| Bytes::from_static(text.as_bytes()).starts_with_error();
+        let found = |text: &'static str| starts_with_error(text.as_bytes());
         assert!(found("<?xml version=\"1.0\"?>\n <Error><Code>InternalError</Code></Error>"));
         assert!(found("<Error><Code>x</Code></Error>"));
         assert!(!found("<?xml version=\"1.0\"?><CompleteMultipartUploadResult/>"));

@@ -11,10 +11,9 @@
 //! after them is an empty chunk, and a new connection in the tap, or an answer of another kind whose
 //! bytes come through the stream itself.
 
-use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
@@ -26,9 +25,7 @@ use object_store::client::HttpError;
 
 use super::attempts::Attempts;
 use super::broken::Broken;
-use super::exchange::ended;
-use super::message::Head;
-use super::pool::{Connection, Pool};
+use super::exchange::WatchedBody;
 use crate::lock::lock;
 
 /// Placeholder for bytes that were read past `object_store`.
@@ -42,7 +39,7 @@ pub(crate) struct Tap {
 
 #[derive(Default)]
 struct State {
-    body: Option<RawBody>,
+    body: Option<WatchedBody>,
     /// Bytes that were read past a stream that has not been told.
     untold: u64,
     broken: Option<Broken>,
@@ -53,7 +50,7 @@ impl Tap {
         lock(&self.state)
     }
 
-    pub(crate) fn put(&self, body: RawBody) {
+    pub(crate) fn put(&self, body: WatchedBody) {
         *self.state() = State { body: Some(body), ..State::default() };
     }
 }
@@ -95,14 +92,6 @@ impl Body for Passed {
     }
 }
 
-/// The rest of an answer, from the first byte of its body on.
-pub(crate) struct RawBody {
-    /// What is still to come, with what was read together with the head.
-    left: u64,
-    lease: Option<(Connection, Arc<Pool>)>,
-    keeps_open: bool,
-}
-
 /// Whether an answer is what was asked for, byte for byte, so that a reader needs nothing but its body.
 pub(crate) fn is_exact(range: Option<&HeaderValue>, status: StatusCode, head: &HeaderMap) -> bool {
     let Some(range) = range else { return status == StatusCode::OK };
@@ -115,55 +104,11 @@ pub(crate) fn is_exact(range: Option<&HeaderValue>, status: StatusCode, head: &H
     status == StatusCode::PARTIAL_CONTENT && asked.is_some() && asked == found
 }
 
-impl RawBody {
-    /// The body after a head, `len` bytes long.
-    pub(crate) fn new(head: &Head, len: u64, connection: Connection, pool: Arc<Pool>) -> RawBody {
-        let keeps_open = head.keeps_open;
-        let mut body = RawBody { left: len, lease: Some((connection, pool)), keeps_open };
-        body.finish_at_end();
-        body
-    }
-
-    fn finish_at_end(&mut self) {
-        if self.left == 0
-            && let Some((connection, pool)) = self.lease.take()
-            && self.keeps_open
-            && connection.read.is_empty()
-        {
-            pool.put(connection);
-        }
-    }
-
-    fn is_at_end(&self) -> bool {
-        self.left == 0
-    }
-
-    /// Reads some of the bytes that are left, at least one.
-    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<Result<usize, Broken>> {
-        let Some((connection, _)) = &mut self.lease else {
-            return Poll::Ready(Err(Broken::Wire(io::ErrorKind::NotConnected.into())));
-        };
-        let mut most = buf.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        if !connection.read.is_empty() {
-            most = most.min(connection.read.len());
-            connection.read.copy_to_slice(&mut buf[..most]);
-        } else {
-            most = match ready!(connection.poll_into(cx, &mut buf[..most]))? {
-                0 => return Poll::Ready(Err(Broken::Wire(ended()))),
-                count => count,
-            };
-        }
-        self.left -= most as u64;
-        self.finish_at_end();
-        Poll::Ready(Ok(most))
-    }
-}
-
 /// The bytes of an answer, in whichever way they come.
 pub(crate) struct BodyReader {
     stream: BoxStream<'static, object_store::Result<Bytes>>,
     attempts: Arc<Attempts>,
-    body: Option<RawBody>,
+    body: Option<WatchedBody>,
     /// What was read from `body`.
     passed: u64,
     /// How much of what the stream gives has been read already.
@@ -194,7 +139,7 @@ impl BodyReader {
         let mut done = 0;
         while done < buf.len() {
             if let Some(body) = &mut self.body {
-                if body.is_at_end() {
+                if body.is_end_stream() {
                     break;
                 }
                 let space = &mut buf[done..];
@@ -253,7 +198,7 @@ impl BodyReader {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader, Write};
+    use std::io::{self, BufRead, BufReader, Write};
     use std::net::TcpListener;
     use std::task::Waker;
 
