@@ -15,7 +15,8 @@ use crate::{
 /// # Panics
 /// If the store breaks a promise of [`Store`], [`Object`](crate::Object) or [`Upload`](crate::Upload).
 pub fn check(store: &dyn Store) {
-    let in_a_folder: [(&str, fn(&dyn Store)); 9] = [
+    type Test = fn(&dyn Store);
+    let in_a_folder: [(&str, Test); 9] = [
         ("round", bytes_come_back),
         ("reads", reads_are_exact),
         ("late", writes_appear_when_published),
