@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crc32fast::Hasher;
-use feedline_formats::{HEAD_BYTES, PIECE_BYTES, Sink, StreamError};
+use feedline_formats::{ByteSink, HEAD_BYTES, PIECE_BYTES, StreamError};
 use feedline_store::{Object, StoreError};
 
 use crate::manifest::FileSum;
@@ -72,7 +72,7 @@ impl<'a> ChecksumSink<'a> {
     }
 }
 
-impl Sink for ChecksumSink<'_> {
+impl ByteSink for ChecksumSink<'_> {
     fn space(&mut self, want: usize) -> Result<&mut [u8], StreamError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err("generation was stopped".into());
@@ -116,7 +116,7 @@ mod tests {
         }
         for &(offset, bytes) in patches {
             sink.patch(offset, bytes).unwrap();
-            Sink::patch(&mut file, offset, bytes).unwrap();
+            ByteSink::patch(&mut file, offset, bytes).unwrap();
         }
         let expected = FileSum { bytes: len as u64, crc32: crc32fast::hash(&file) };
         assert_eq!(sink.finish(), expected);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::Clock;
 use feedline_formats::{
-    CompanionPlace, Content, EncodeError, FileSize, FileSpec, Sink, StreamError,
+    ByteSink, CompanionPlace, Content, EncodeError, FileSize, FileSpec, StreamError,
 };
 use feedline_ranks::Team;
 use feedline_store::{AlignedBuf, Durability, RequestCount, Store, StoreError, Writer};
@@ -396,7 +396,7 @@ impl Generator<'_> {
         &self,
         key: &str,
         buffer: &mut AlignedBuf,
-        encode: impl FnOnce(&mut dyn Sink) -> Result<(), EncodeError>,
+        encode: impl FnOnce(&mut dyn ByteSink) -> Result<(), EncodeError>,
     ) -> Result<FileSum, DatasetError> {
         let writer = Writer::create(self.store, key, buffer)?.with_checksum();
         let mut sink = Stoppable { writer, stop: self.stop };
@@ -432,7 +432,7 @@ struct Stoppable<'a> {
     stop: &'a AtomicBool,
 }
 
-impl Sink for Stoppable<'_> {
+impl ByteSink for Stoppable<'_> {
     fn space(&mut self, want: usize) -> Result<&mut [u8], StreamError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err("generation was stopped".into());

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use feedline_formats::{
-    ByteRange, Companion, DecodeError, Format, Opened, ReadUnit, SampleRead, SampleSink, Scratch,
-    Source, StreamError,
+    ByteRange, ByteSource, Companion, DecodeError, Format, Opened, ReadUnit, SampleRead,
+    SampleSink, Scratch, StreamError,
 };
 use feedline_store::{BLOCK_BYTES, Metered, Object, Store, StoreError};
 
@@ -203,7 +203,7 @@ impl File<'_> {
     }
 }
 
-impl Source for File<'_> {
+impl ByteSource for File<'_> {
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok(self.object()?.len()?)
     }
@@ -228,7 +228,7 @@ impl Source for File<'_> {
         self.store.block_bytes()
     }
 
-    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
+    fn companion(&mut self, which: &Companion) -> Result<Box<dyn ByteSource + '_>, StreamError> {
         let object = self.store.open(&which.key(self.key))?;
         Ok(Box::new(CompanionFile { store: self.store, object }))
     }
@@ -240,7 +240,7 @@ struct CompanionFile<'a> {
     object: Box<dyn Object>,
 }
 
-impl Source for CompanionFile<'_> {
+impl ByteSource for CompanionFile<'_> {
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok(self.object.len()?)
     }

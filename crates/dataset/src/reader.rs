@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feedline_clock::Clock;
-use feedline_formats::{DecodeError, Piece, SampleRead, SampleSink, Scratch};
+use feedline_formats::{AlignedBuffer, DecodeError, SampleRead, SampleSink, Scratch};
 use feedline_store::{
     AlignedBuf, BLOCK_BYTES, BatchTimer, DIRECT_READ_BYTES, Meter, Metered, Store, StoreError,
 };
@@ -48,7 +48,7 @@ impl SampleReader {
             handles: Handles::new(&data),
             deep,
             scratch: Scratch::with_memory(SCRATCH_BYTES.max(piece) + SPARE_BYTES, |len| {
-                Piece::of(AlignedBuf::new(len))
+                AlignedBuffer::of(AlignedBuf::new(len))
             }),
             key: String::new(),
             data,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use feedline_formats::{Content, EncodeError, Sink, StreamError};
+use feedline_formats::{ByteSink, Content, EncodeError, StreamError};
 use feedline_store::EntryKind;
 
 use crate::error::DatasetError;
@@ -93,7 +93,7 @@ impl Generator<'_> {
 /// A sink that takes nothing.
 struct NoByte;
 
-impl Sink for NoByte {
+impl ByteSink for NoByte {
     fn space(&mut self, _want: usize) -> Result<&mut [u8], StreamError> {
         Err("nothing is written yet".into())
     }

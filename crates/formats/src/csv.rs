@@ -20,8 +20,9 @@ use crate::sample_sink::Decode;
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteSink, ByteSource, Compression, Content, DecodeError, Element, EncodeError, FileSize,
+    FileSpec, Format, Opened, OptionError, Options, ReadUnit, SampleFormat, SampleRead, SampleSink,
+    Scratch,
 };
 use rows::Rows;
 use values::Values;
@@ -76,7 +77,7 @@ impl Format for Csv {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         let columns = columns(file)?;
         let mut writer = Writer::new(sink);
@@ -92,7 +93,7 @@ impl Format for Csv {
 
     fn open(
         &self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         Ok(Box::new(OpenedCsv { gzip: self.level.is_some() }))
@@ -158,7 +159,7 @@ struct OpenedCsv {
 impl Decode for OpenedCsv {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,

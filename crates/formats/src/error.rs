@@ -4,7 +4,7 @@
 //! never sees a foreign file, and a reader never meets a file that is too large to describe.
 //! A [`DecodeError`] names the byte at which the file is wrong; the caller adds the file's name.
 
-/// The error of a [`Sink`](crate::Sink) or [`Source`](crate::Source), carried unchanged.
+/// The error of a [`ByteSink`](crate::ByteSink) or [`ByteSource`](crate::ByteSource), carried unchanged.
 pub type StreamError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a file could not be laid out.

@@ -4,7 +4,7 @@ use crate::{
     Content, DecodeError, Element, EncodeError, SampleFormat, SampleSink, Scratch, StreamError,
 };
 
-/// The part of a file that [`Sink::patch`] may still change after later bytes were written.
+/// The part of a file that [`ByteSink::patch`] may still change after later bytes were written.
 pub const HEAD_BYTES: usize = 4096;
 
 /// The piece in which a file is written and, unless its source likes another size, read.
@@ -36,7 +36,7 @@ pub trait Format: Send + Sync {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError>;
 
     /// About the size of all companions of the file together.
@@ -49,7 +49,7 @@ pub trait Format: Send + Sync {
         &self,
         _which: &Companion,
         _file: &FileSpec,
-        _sink: &mut dyn Sink,
+        _sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         Ok(())
     }
@@ -58,7 +58,7 @@ pub trait Format: Send + Sync {
     /// can be found. Formats that are read whole have nothing to do here.
     fn open(
         &self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError>;
 }
@@ -68,7 +68,7 @@ pub trait Opened: Send {
     /// Reads one sample the way the framework's reader would, decoding included, and drops it.
     fn read(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
     ) -> Result<SampleRead, DecodeError>;
@@ -76,7 +76,7 @@ pub trait Opened: Send {
     /// Reads one sample with the same calls and checks, and hands it to `sink`.
     fn read_into(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut dyn SampleSink,
@@ -86,7 +86,7 @@ pub trait Opened: Send {
     /// Formats that are read whole have one, from 0 to the end.
     fn locate(
         &mut self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _index: u64,
         _scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,
@@ -213,7 +213,7 @@ pub struct SampleRead {
 }
 
 /// Where a file's bytes go, front to back.
-pub trait Sink {
+pub trait ByteSink {
     /// Between 1 and `want` writable bytes at the end of the file, which count as written.
     ///
     /// What they contain before the caller fills them is unspecified. `want` is at least 1.
@@ -225,7 +225,7 @@ pub trait Sink {
 
 /// A file's bytes, in any order. A short read is an error.
 #[expect(clippy::len_without_is_empty, reason = "an empty file is not a case of its own here")]
-pub trait Source {
+pub trait ByteSource {
     /// Size of the file in bytes.
     fn len(&mut self) -> Result<u64, StreamError>;
 
@@ -241,7 +241,7 @@ pub trait Source {
         Ok(len)
     }
 
-    /// The size that the file's storage prefers for I/O (`st_blksize`), as the last [`Source::len`]
+    /// The size that the file's storage prefers for I/O (`st_blksize`), as the last [`ByteSource::len`]
     /// found it.
     fn preferred_bytes(&self) -> usize {
         4096
@@ -264,13 +264,13 @@ pub trait Source {
     }
 
     /// Opens a companion of the file.
-    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
+    fn companion(&mut self, which: &Companion) -> Result<Box<dyn ByteSource + '_>, StreamError> {
         Err(format!("a file in memory has no companion {}", which.suffix).into())
     }
 }
 
 /// Collects the file in memory.
-impl Sink for Vec<u8> {
+impl ByteSink for Vec<u8> {
     fn space(&mut self, want: usize) -> Result<&mut [u8], StreamError> {
         let start = self.len();
         self.resize(start + want, 0);
@@ -289,7 +289,7 @@ impl Sink for Vec<u8> {
 }
 
 /// A file that is in memory already.
-impl Source for &[u8] {
+impl ByteSource for &[u8] {
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok((**self).len() as u64)
     }

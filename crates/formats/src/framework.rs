@@ -4,7 +4,7 @@
 //! an array of an archive in 252 KiB and 4 KiB, Pillow an image in 64 KiB, h5py a sample at once. So
 //! the framework model plays the real reader's calls: opens, stats, reads with their sizes, offsets
 //! and order, reads of nothing at the end, and what is read twice. The numbers by which libraries
-//! differ are one table, [`library`]; modules here play them on a [`Source`], and Feedline's own
+//! differ are one table, [`library`]; modules here play them on a [`ByteSource`], and Feedline's own
 //! decoders check the bytes.
 
 mod fragments;
@@ -26,8 +26,8 @@ pub use library::{Libraries, Python, RECORD_BUFFER_BYTES};
 pub(crate) use python_file::Buffered;
 
 use crate::{
-    Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, SampleFormat,
-    Scratch, Sink, Source,
+    ByteSink, ByteSource, Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format,
+    Opened, SampleFormat, Scratch,
 };
 
 /// Lets the readers of `format` ask for what the framework's reader asks for.
@@ -112,7 +112,7 @@ impl Format for Framework {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         self.format.encode(file, content, sink)
     }
@@ -125,14 +125,14 @@ impl Format for Framework {
         &self,
         which: &Companion,
         file: &FileSpec,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         self.format.encode_companion(which, file, sink)
     }
 
     fn open(
         &self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         let libraries = self.libraries;
@@ -184,10 +184,10 @@ impl Framework {
     fn opening(
         &self,
         opening: Opening,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
-        let open = |source: &mut dyn Source| self.format.open(source, scratch);
+        let open = |source: &mut dyn ByteSource| self.format.open(source, scratch);
         Ok(Box::new(opening.open(source, open)?))
     }
 }

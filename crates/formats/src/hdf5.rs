@@ -42,8 +42,8 @@ use plan::Settings;
 use crate::framework::FrameworkReader;
 use crate::sample_sink::Decode;
 use crate::{
-    ByteRange, Compression, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteRange, ByteSink, ByteSource, Compression, Content, DecodeError, EncodeError, FileSize,
+    FileSpec, Format, Opened, OptionError, Options, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 /// The format `hdf5`.
@@ -76,14 +76,14 @@ impl Format for Hdf5 {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         encode::encode(&self.settings.plan(file)?, content, sink)
     }
 
     fn open(
         &self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         Ok(Box::new(File::open(source, self.settings.datasets, scratch)?))
@@ -103,7 +103,7 @@ struct File {
 
 impl File {
     fn open(
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         datasets: u64,
         scratch: &mut Scratch,
     ) -> Result<File, DecodeError> {
@@ -125,7 +125,7 @@ impl File {
 impl Decode for File {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -157,7 +157,7 @@ impl Decode for File {
 
     fn locate_sample(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,

@@ -1,6 +1,6 @@
 //! What both image formats share: the shape of the one image in a file, and the way into memory.
 
-use crate::{DecodeError, Element, EncodeError, FileSpec, Source};
+use crate::{ByteSource, DecodeError, Element, EncodeError, FileSpec};
 
 /// Rows and columns of the image that a file holds, whatever its number of samples is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Size {
 
 /// Reads all of the file to the front of `whole`, which keeps its size; returns the file's bytes.
 pub(crate) fn load<'a>(
-    source: &mut dyn Source,
+    source: &mut dyn ByteSource,
     whole: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], DecodeError> {
     let len = source.len().map_err(|source| DecodeError::Size { source })?;
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_file_is_read_in_pieces_and_the_buffer_keeps_its_size() {
         struct Noting<'a>(&'a [u8], Vec<(u64, usize)>);
-        impl Source for Noting<'_> {
+        impl ByteSource for Noting<'_> {
             fn len(&mut self) -> Result<u64, StreamError> {
                 Ok(self.0.len() as u64)
             }

@@ -11,8 +11,9 @@ use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    ByteRange, Companion, CompanionPlace, Content, DecodeError, EncodeError, FileSize, FileSpec,
-    Format, Mapping, Opened, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteRange, ByteSink, ByteSource, Companion, CompanionPlace, Content, DecodeError, EncodeError,
+    FileSize, FileSpec, Format, Mapping, Opened, ReadUnit, SampleFormat, SampleRead, SampleSink,
+    Scratch,
 };
 
 const OFFSETS: Companion = Companion { suffix: ".off.idx", place: CompanionPlace::Beside };
@@ -60,7 +61,7 @@ impl Format for Indexed {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         let payload = file.payload_bytes().ok_or_else(|| file.too_large())?;
         Writer::new(sink).generate(payload, |at, space| content.fill(file.element, at, space))
@@ -74,7 +75,7 @@ impl Format for Indexed {
         &self,
         which: &Companion,
         file: &FileSpec,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         file.payload_bytes().ok_or_else(|| file.too_large())?;
         let sample = file.sample_bytes().ok_or_else(|| file.too_large())?;
@@ -98,7 +99,7 @@ impl Format for Indexed {
 
     fn open(
         &self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         _scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         let offsets = Entries::open(source, OFFSETS)?;
@@ -133,7 +134,7 @@ struct OpenedIndexed {
 impl Decode for OpenedIndexed {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -158,7 +159,7 @@ impl Decode for OpenedIndexed {
 
     fn locate_sample(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         _scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,
@@ -175,7 +176,7 @@ impl OpenedIndexed {
     /// Offset and size of a sample, and how many bytes of the index were read to know them.
     fn find(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
     ) -> Result<(u64, u64, u64), DecodeError> {
         if index >= self.samples {
@@ -213,7 +214,7 @@ struct Entries {
 }
 
 impl Entries {
-    fn open(source: &mut dyn Source, which: Companion) -> Result<Entries, DecodeError> {
+    fn open(source: &mut dyn ByteSource, which: Companion) -> Result<Entries, DecodeError> {
         let broken = |source| DecodeError::Companion { suffix: which.suffix, offset: 0, source };
         let mut companion = source.companion(&which).map_err(broken)?;
         let len = companion.len().map_err(broken)?;
@@ -225,7 +226,11 @@ impl Entries {
     }
 
     /// An entry that there is, and how many bytes were read to know it.
-    fn entry(&mut self, source: &mut dyn Source, index: u64) -> Result<(u64, u64), DecodeError> {
+    fn entry(
+        &mut self,
+        source: &mut dyn ByteSource,
+        index: u64,
+    ) -> Result<(u64, u64), DecodeError> {
         let at = index * ENTRY_BYTES;
         let in_memory = self.begin..self.begin + self.block.len() as u64;
         if !in_memory.contains(&at) {
@@ -247,7 +252,7 @@ impl Entries {
     /// Reads a block in place of the one in memory.
     fn load(
         &mut self,
-        companion: &mut dyn Source,
+        companion: &mut dyn ByteSource,
         begin: u64,
         len: u64,
     ) -> Result<(), DecodeError> {

@@ -22,8 +22,8 @@ use crate::image::{self, Size};
 use crate::sample_sink::{self, Decode};
 use crate::writer::Writer;
 use crate::{
-    Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened, ReadUnit,
-    SampleFormat, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteSink, ByteSource, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
+    Opened, ReadUnit, SampleFormat, SamplePart, SampleRead, SampleSink, Scratch,
 };
 
 mod encode;
@@ -71,7 +71,7 @@ impl Format for Jpeg {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         let size = Size::of("jpeg", SIDE_LIMIT, file)?;
         encode::encode(size, content, &mut Writer::new(sink))
@@ -79,7 +79,7 @@ impl Format for Jpeg {
 
     fn open(
         &self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         Ok(Box::new(Jpeg))
@@ -89,7 +89,7 @@ impl Format for Jpeg {
 impl Decode for Jpeg {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         _index: u64,
         scratch: &mut Scratch,
         sink: &mut S,

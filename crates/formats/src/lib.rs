@@ -1,6 +1,6 @@
 //! Sample formats: how the files of a data set are laid out, how samples are written and found.
 //!
-//! Pure: files, seeds and buffers come in as arguments ([`Sink`], [`Source`], [`Content`]). Nothing
+//! Pure: files, seeds and buffers come in as arguments ([`ByteSink`], [`ByteSource`], [`Content`]). Nothing
 //! here opens a file, starts a thread, reads a clock or keeps state between calls.
 //! A new format is one module and one line in [`FORMATS`].
 //!
@@ -60,14 +60,14 @@ pub use content::Content;
 pub use element::Element;
 pub use error::{DecodeError, EncodeError, Method, StreamError};
 pub use format::{
-    ByteRange, Companion, CompanionPlace, FileSize, FileSpec, Format, HEAD_BYTES, Opened,
-    PIECE_BYTES, SampleRead, Sink, Source,
+    ByteRange, ByteSink, ByteSource, Companion, CompanionPlace, FileSize, FileSpec, Format,
+    HEAD_BYTES, Opened, PIECE_BYTES, SampleRead,
 };
 pub use framework::{FrameworkReader, Libraries, Python, RECORD_BUFFER_BYTES, as_framework};
 pub use options::{Compression, OptionError, Options};
 pub use sample_format::{MakeFormat, Mapping, ReadUnit, SampleFormat};
 pub use sample_sink::{Collect, CollectedPart, Discard, SamplePart, SampleSink};
-pub use scratch::{Piece, Scratch};
+pub use scratch::{AlignedBuffer, Scratch};
 
 /// Every sample format there is. The first one is DLIO's default.
 pub static FORMATS: &[&SampleFormat] = &[

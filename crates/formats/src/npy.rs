@@ -7,8 +7,8 @@ use crate::sample_sink::Decode;
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, ReadUnit, SampleFormat,
-    SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteSink, ByteSource, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
+    ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 /// The format `npy`.
@@ -37,7 +37,7 @@ impl Format for Npy {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         let payload = file.payload_bytes().ok_or_else(|| file.too_large())?;
         let mut writer = Writer::new(sink);
@@ -47,7 +47,7 @@ impl Format for Npy {
 
     fn open(
         &self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         Ok(Box::new(Npy))
@@ -57,7 +57,7 @@ impl Format for Npy {
 impl Decode for Npy {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,

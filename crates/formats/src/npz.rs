@@ -16,8 +16,9 @@ use crate::window::Window;
 use crate::writer::Writer;
 use crate::zip::{self, Member, Packing, Written};
 use crate::{
-    Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    OptionError, Options, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteSink, ByteSource, Compression, Content, DecodeError, Element, EncodeError, FileSize,
+    FileSpec, Format, Opened, OptionError, Options, ReadUnit, SampleFormat, SampleRead, SampleSink,
+    Scratch,
 };
 
 pub(crate) const SAMPLES: &str = "x.npy";
@@ -63,7 +64,7 @@ impl Format for Npz {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         let layout = Layout::of(file).ok_or_else(|| file.too_large())?;
         if let Some(level) = self.level {
@@ -91,7 +92,7 @@ impl Format for Npz {
 
     fn open(
         &self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         Ok(Box::new(OpenedNpz))
@@ -104,7 +105,7 @@ struct OpenedNpz;
 impl Decode for OpenedNpz {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,

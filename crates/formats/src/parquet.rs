@@ -28,9 +28,9 @@ use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    ByteRange, Compression, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
-    Opened, OptionError, Options, PIECE_BYTES, SampleFormat, SampleRead, SampleSink, Scratch, Sink,
-    Source,
+    ByteRange, ByteSink, ByteSource, Compression, Content, DecodeError, Element, EncodeError,
+    FileSize, FileSpec, Format, Opened, OptionError, Options, PIECE_BYTES, SampleFormat,
+    SampleRead, SampleSink, Scratch,
 };
 
 mod body;
@@ -90,7 +90,7 @@ impl Format for Parquet {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         let layout = self.layout(file)?;
         let mut writer = Writer::new(sink);
@@ -124,7 +124,7 @@ impl Format for Parquet {
 
     fn open(
         &self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         let file_len = source.len().map_err(|source| DecodeError::Size { source })?;
@@ -250,7 +250,7 @@ impl Pages<'_> {
 
 /// The footer and where it is: one read of the file's end, another if that was not enough.
 fn footer_bytes<'b>(
-    source: &mut dyn Source,
+    source: &mut dyn ByteSource,
     file_len: u64,
     buffer: &'b mut Vec<u8>,
 ) -> Result<(&'b [u8], u64), DecodeError> {
@@ -317,7 +317,7 @@ impl Groups {
     /// Decodes a group from `row` on, which `keep` may keep; gives the bytes that were read.
     fn decode_group<K: Keep>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         row: u64,
         scratch: &mut Scratch,
         keep: &mut K,
@@ -347,7 +347,7 @@ impl Groups {
     /// were read.
     fn deliver<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -380,7 +380,7 @@ impl Groups {
 impl Decode for Groups {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -400,7 +400,7 @@ impl Decode for Groups {
 
     fn locate_sample(
         &mut self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         index: u64,
         _scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,

@@ -20,8 +20,8 @@ use crate::image::{self, Size};
 use crate::sample_sink::Decode;
 use crate::writer::Writer;
 use crate::{
-    Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened, ReadUnit,
-    SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteSink, ByteSource, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
+    Opened, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 mod chunks;
@@ -82,7 +82,7 @@ impl Format for Png {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         let size = Size::of("png", SIDE_LIMIT, file)?;
         let mut writer = Writer::new(sink);
@@ -98,7 +98,7 @@ impl Format for Png {
 
     fn open(
         &self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         Ok(Box::new(Png))
@@ -108,7 +108,7 @@ impl Format for Png {
 impl Decode for Png {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         _index: u64,
         scratch: &mut Scratch,
         sink: &mut S,

@@ -14,8 +14,8 @@ use crate::sample_sink::{self, Decode};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    ByteRange, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Mapping,
-    Opened, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteRange, ByteSink, ByteSource, Content, DecodeError, Element, EncodeError, FileSize,
+    FileSpec, Format, Mapping, Opened, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 pub mod header;
@@ -49,7 +49,7 @@ impl Format for SafeTensors {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         if file.element == Element::Complex128 {
             let what = "has no element type complex128, only complex64".to_owned();
@@ -71,7 +71,7 @@ impl Format for SafeTensors {
 
     fn open(
         &self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         let mut window = Window::new(source, &mut scratch.piece)?;
@@ -141,7 +141,7 @@ struct Samples {
 impl Decode for Samples {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -165,7 +165,7 @@ impl Decode for Samples {
 
     fn locate_sample(
         &mut self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         index: u64,
         _scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,

@@ -3,7 +3,9 @@
 //! Decoders are generic over the sink. For [`Discard`] that leaves the code of a decoder that knows
 //! no sink at all: no call, no copy, no branch per piece.
 
-use crate::{ByteRange, DecodeError, Element, Opened, SampleRead, Scratch, Source, StreamError};
+use crate::{
+    ByteRange, ByteSource, DecodeError, Element, Opened, SampleRead, Scratch, StreamError,
+};
 
 /// One part of a sample, announced before its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,7 +207,7 @@ pub(crate) trait Decode: Send {
     /// Reads one sample the way the framework's reader would and hands it to `sink`.
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -214,7 +216,7 @@ pub(crate) trait Decode: Send {
     /// [`Opened::locate`].
     fn locate_sample(
         &mut self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _index: u64,
         _scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,
@@ -227,7 +229,7 @@ pub(crate) trait Decode: Send {
 impl<D: Decode> Opened for D {
     fn read(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
     ) -> Result<SampleRead, DecodeError> {
@@ -236,7 +238,7 @@ impl<D: Decode> Opened for D {
 
     fn read_into(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         mut sink: &mut dyn SampleSink,
@@ -246,7 +248,7 @@ impl<D: Decode> Opened for D {
 
     fn locate(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,
@@ -258,7 +260,7 @@ impl<D: Decode> Opened for D {
 /// Reads a sample of a file of unknown format; a sink that drops it costs no virtual call per piece.
 pub(crate) fn decode_opened<S: SampleSink>(
     opened: &mut dyn Opened,
-    source: &mut dyn Source,
+    source: &mut dyn ByteSource,
     index: u64,
     scratch: &mut Scratch,
     sink: &mut S,

@@ -11,7 +11,7 @@ const ALIGN_BYTES: usize = 4096;
 /// that is needed for every sample is allocated again.
 pub struct Scratch {
     /// Room for one piece of a file, aligned for direct I/O.
-    pub piece: Piece,
+    pub piece: AlignedBuffer,
     /// For formats that must see a whole file, page or chunk at once. Keeps its size.
     pub whole: Vec<u8>,
     /// For what comes out of a decoder. Keeps its size.
@@ -20,17 +20,17 @@ pub struct Scratch {
     pub(crate) buffered: Buffered,
     /// A file, or a part of it, that the framework's calls have brought. Keeps its size.
     pub(crate) file: Vec<u8>,
-    make: fn(usize) -> Piece,
+    make: fn(usize) -> AlignedBuffer,
 }
 
 impl Scratch {
     /// Buffers for pieces of up to `piece_bytes`, out of plain memory.
     pub fn new(piece_bytes: usize) -> Scratch {
-        Scratch::with_memory(piece_bytes, Piece::plain)
+        Scratch::with_memory(piece_bytes, AlignedBuffer::plain)
     }
 
     /// Buffers for pieces of up to `piece_bytes`, out of memory that `make` brings.
-    pub fn with_memory(piece_bytes: usize, make: fn(usize) -> Piece) -> Scratch {
+    pub fn with_memory(piece_bytes: usize, make: fn(usize) -> AlignedBuffer) -> Scratch {
         Scratch {
             piece: make(piece_bytes),
             whole: Vec::new(),
@@ -42,31 +42,31 @@ impl Scratch {
     }
 
     /// A buffer for a file that is read front to back beside others.
-    pub(crate) fn another(&self, len: usize) -> Piece {
+    pub(crate) fn another(&self, len: usize) -> AlignedBuffer {
         (self.make)(len)
     }
 }
 
 /// A buffer whose address is a multiple of 4096, wherever its memory comes from.
-pub struct Piece {
+pub struct AlignedBuffer {
     memory: Box<dyn DerefMut<Target = [u8]> + Send>,
 }
 
-impl Piece {
+impl AlignedBuffer {
     /// This memory, which the caller has aligned.
-    pub fn of(memory: impl DerefMut<Target = [u8]> + Send + 'static) -> Piece {
-        Piece { memory: Box::new(memory) }
+    pub fn of(memory: impl DerefMut<Target = [u8]> + Send + 'static) -> AlignedBuffer {
+        AlignedBuffer { memory: Box::new(memory) }
     }
 
     /// Plain memory.
-    pub fn plain(len: usize) -> Piece {
+    pub fn plain(len: usize) -> AlignedBuffer {
         let memory = vec![0; len + ALIGN_BYTES];
         let start = memory.as_ptr().align_offset(ALIGN_BYTES).min(ALIGN_BYTES);
-        Piece::of(Plain { memory, start, len })
+        AlignedBuffer::of(Plain { memory, start, len })
     }
 }
 
-impl Deref for Piece {
+impl Deref for AlignedBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -74,7 +74,7 @@ impl Deref for Piece {
     }
 }
 
-impl DerefMut for Piece {
+impl DerefMut for AlignedBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.memory
     }

@@ -3,8 +3,8 @@
 use crate::sample_sink::Decode;
 use crate::writer::Writer;
 use crate::{
-    ByteRange, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened, ReadUnit,
-    SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteRange, ByteSink, ByteSource, Content, DecodeError, EncodeError, FileSize, FileSpec, Format,
+    Opened, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 /// The format `synthetic`.
@@ -29,14 +29,14 @@ impl Format for Synthetic {
         &self,
         file: &FileSpec,
         _content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         Writer::new(sink).put(file.index.to_string().as_bytes())
     }
 
     fn open(
         &self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         Ok(Box::new(Synthetic))
@@ -46,7 +46,7 @@ impl Format for Synthetic {
 impl Decode for Synthetic {
     fn decode<S: SampleSink>(
         &mut self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _index: u64,
         _scratch: &mut Scratch,
         _sink: &mut S,
@@ -56,7 +56,7 @@ impl Decode for Synthetic {
 
     fn locate_sample(
         &mut self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _index: u64,
         _scratch: &mut Scratch,
         _stretches: &mut Vec<ByteRange>,

@@ -1,8 +1,8 @@
 //! One sample read from bytes in memory, for the tests of formats.
 
 use crate::{
-    ByteRange, Companion, Content, DecodeError, FileSpec, Format, PIECE_BYTES, SampleRead, Scratch,
-    Source, StreamError,
+    ByteRange, ByteSource, Companion, Content, DecodeError, FileSpec, Format, PIECE_BYTES,
+    SampleRead, Scratch, StreamError,
 };
 
 /// A file in memory with its companions, which notes every read.
@@ -41,7 +41,7 @@ impl InMemory {
     }
 }
 
-impl Source for InMemory {
+impl ByteSource for InMemory {
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok(self.data.len() as u64)
     }
@@ -55,7 +55,7 @@ impl Source for InMemory {
         self.piece_bytes
     }
 
-    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
+    fn companion(&mut self, which: &Companion) -> Result<Box<dyn ByteSource + '_>, StreamError> {
         let found = self.companions.iter().find(|(suffix, _)| *suffix == which.suffix);
         let (suffix, bytes) = found.ok_or("no such companion")?;
         Ok(Box::new(InMemoryCompanion { suffix, bytes, reads: &mut self.companion_reads }))
@@ -69,7 +69,7 @@ struct InMemoryCompanion<'a> {
     reads: &'a mut Vec<(&'static str, u64, usize)>,
 }
 
-impl Source for InMemoryCompanion<'_> {
+impl ByteSource for InMemoryCompanion<'_> {
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok(self.bytes.len() as u64)
     }

@@ -13,8 +13,8 @@ use crate::framework::FrameworkReader;
 use crate::sample_sink::{self, Decode};
 use crate::writer::Writer;
 use crate::{
-    ByteRange, Companion, CompanionPlace, Content, DecodeError, EncodeError, FileSize, FileSpec,
-    Format, Opened, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteRange, ByteSink, ByteSource, Companion, CompanionPlace, Content, DecodeError, EncodeError,
+    FileSize, FileSpec, Format, Opened, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 use example::Example;
 use stream::{Payload, Reader, Stream};
@@ -61,7 +61,7 @@ impl Format for TfRecord {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         let example = fitting_example(file)?;
         let before = [&record_header(example.len())[..], &example.before_image].concat();
@@ -95,7 +95,7 @@ impl Format for TfRecord {
         &self,
         _which: &Companion,
         file: &FileSpec,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         let record = fitting_example(file)?.len() + FRAME_BYTES;
         let mut writer = Writer::new(sink);
@@ -116,7 +116,7 @@ impl Format for TfRecord {
 
     fn open(
         &self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         let stream = Stream::open(source, scratch)?;
@@ -166,7 +166,7 @@ struct Cursor {
 impl Decode for Cursor {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         _scratch: &mut Scratch,
         sink: &mut S,
@@ -184,7 +184,7 @@ impl Decode for Cursor {
 
     fn locate_sample(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         _scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,

@@ -14,13 +14,13 @@ use crate::array_sample::ArraySample;
 use crate::framework::FrameworkReader;
 use crate::npy_header::{self, Header, PREFIX_BYTES};
 use crate::sample_sink::{self, Decode};
-use crate::scratch::Piece;
+use crate::scratch::AlignedBuffer;
 use crate::tar::{self, BLOCK_BYTES, Member, RECORD_BYTES};
 use crate::window::{Held, Window};
 use crate::writer::Writer;
 use crate::{
-    ByteRange, Content, DecodeError, Discard, Element, EncodeError, FileSize, FileSpec, Format,
-    Opened, SampleFormat, SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteRange, ByteSink, ByteSource, Content, DecodeError, Discard, Element, EncodeError, FileSize,
+    FileSpec, Format, Opened, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 const LABEL: &[u8] = b"0";
@@ -52,7 +52,7 @@ impl Format for WebDataset {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         let layout = Layout::of(file).ok_or_else(|| file.too_large())?;
         let mut writer = Writer::new(sink);
@@ -75,7 +75,7 @@ impl Format for WebDataset {
 
     fn open(
         &self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         Ok(Box::new(Shard::default()))
@@ -122,7 +122,7 @@ struct Shard {
 struct Begun {
     /// The rest of a piece: the caller's buffer serves other files in between, and small samples
     /// would fetch the same piece over and over.
-    piece: Piece,
+    piece: AlignedBuffer,
     /// Size of the file.
     len: u64,
 }
@@ -146,7 +146,7 @@ struct Sample {
 impl Decode for Shard {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -157,7 +157,7 @@ impl Decode for Shard {
 
     fn locate_sample(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,
@@ -173,7 +173,7 @@ impl Shard {
     /// The sample and the bytes that were read to get it.
     fn go_to<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         purpose: &mut Purpose<'_, S>,

@@ -4,11 +4,11 @@
 //! that the reads of a long stream are aligned. Bytes that are in memory are never read again.
 
 use crate::npy_header::PREFIX_BYTES;
-use crate::{DecodeError, Source};
+use crate::{ByteSource, DecodeError};
 
 /// A source seen through the caller's buffer.
 pub(crate) struct Window<'a> {
-    source: &'a mut dyn Source,
+    source: &'a mut dyn ByteSource,
     scratch: &'a mut [u8],
     /// Where in the file the filled part of `scratch` comes from.
     start: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Held {
 impl<'a> Window<'a> {
     /// Looks at `source` in pieces of the size that it likes and that fits into `scratch`.
     pub(crate) fn new(
-        source: &'a mut dyn Source,
+        source: &'a mut dyn ByteSource,
         scratch: &'a mut [u8],
     ) -> Result<Self, DecodeError> {
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
@@ -38,7 +38,11 @@ impl<'a> Window<'a> {
     }
 
     /// The same, for a source whose size is known.
-    pub(crate) fn with_len(source: &'a mut dyn Source, scratch: &'a mut [u8], len: u64) -> Self {
+    pub(crate) fn with_len(
+        source: &'a mut dyn ByteSource,
+        scratch: &'a mut [u8],
+        len: u64,
+    ) -> Self {
         let piece = source.piece_bytes().min(scratch.len()).max(1) as u64;
         let block = source.block_bytes().max(1) as u64;
         Window { source, scratch, start: 0, filled: 0, piece, block, len, pulled: 0 }
@@ -183,7 +187,7 @@ mod tests {
         reads: Vec<(u64, usize)>,
     }
 
-    impl Source for Blocks {
+    impl ByteSource for Blocks {
         fn len(&mut self) -> Result<u64, StreamError> {
             Ok(100_000)
         }

@@ -1,15 +1,15 @@
 //! A sink with a position.
 
-use crate::{EncodeError, PIECE_BYTES, Sink};
+use crate::{ByteSink, EncodeError, PIECE_BYTES};
 
 /// Writes to a sink and knows how far it came, for the offset in an error.
 pub(crate) struct Writer<'a> {
-    sink: &'a mut dyn Sink,
+    sink: &'a mut dyn ByteSink,
     written: u64,
 }
 
 impl<'a> Writer<'a> {
-    pub(crate) fn new(sink: &'a mut dyn Sink) -> Self {
+    pub(crate) fn new(sink: &'a mut dyn ByteSink) -> Self {
         Writer { sink, written: 0 }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedline_formats::{Companion, DecodeError, Format, Opened, SampleFormat, Scratch, Source};
+use feedline_formats::{ByteSource, Companion, DecodeError, Format, Opened, SampleFormat, Scratch};
 use feedline_store::{EntryKind, FaultInjecting, Memory, Op};
 
 use super::*;
@@ -34,7 +34,7 @@ impl Format for Indexed {
         &self,
         file: &FileSpec,
         content: &Content,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         self.0.encode(file, content, sink)
     }
@@ -43,7 +43,7 @@ impl Format for Indexed {
         &self,
         which: &Companion,
         file: &FileSpec,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         let text = format!("{}{}", file.index, which.suffix);
         let space =
@@ -54,7 +54,7 @@ impl Format for Indexed {
 
     fn open(
         &self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         self.0.open(source, scratch)

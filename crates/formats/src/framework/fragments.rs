@@ -1,6 +1,6 @@
 //! Parts of a file that were read, for parsers that look at it by place.
 
-use crate::{Source, StreamError};
+use crate::{ByteSource, StreamError};
 
 /// A file of which some parts are in memory. What was not read counts as zeros, which look like no
 /// record of any format.
@@ -19,7 +19,7 @@ impl Fragments {
     }
 }
 
-impl Source for Fragments {
+impl ByteSource for Fragments {
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok(self.len)
     }

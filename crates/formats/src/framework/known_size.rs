@@ -2,14 +2,16 @@
 //! that map their files.
 
 use crate::sample_sink::{Decode, decode_opened};
-use crate::{Companion, DecodeError, Opened, SampleRead, SampleSink, Scratch, Source, StreamError};
+use crate::{
+    ByteSource, Companion, DecodeError, Opened, SampleRead, SampleSink, Scratch, StreamError,
+};
 
 /// How a library opens a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opening {
     /// Times that it asks for the size.
     pub(super) stats: u32,
-    /// Whether it asks for one structure of the file at a time ([`Source::is_exact`]).
+    /// Whether it asks for one structure of the file at a time ([`ByteSource::is_exact`]).
     pub(super) is_exact: bool,
 }
 
@@ -23,7 +25,7 @@ pub(super) const NUMPY_MAP: Opening = Opening { stats: 2, is_exact: false };
 
 impl Opening {
     /// The size of the file, asked for as often as the library does.
-    fn size(self, source: &mut dyn Source) -> Result<u64, StreamError> {
+    fn size(self, source: &mut dyn ByteSource) -> Result<u64, StreamError> {
         let mut len = 0;
         for _ in 0..self.stats.max(1) {
             len = source.len()?;
@@ -34,8 +36,8 @@ impl Opening {
     /// Opens a file by `open`.
     pub(super) fn open(
         self,
-        source: &mut dyn Source,
-        open: impl FnOnce(&mut dyn Source) -> Result<Box<dyn Opened>, DecodeError>,
+        source: &mut dyn ByteSource,
+        open: impl FnOnce(&mut dyn ByteSource) -> Result<Box<dyn Opened>, DecodeError>,
     ) -> Result<OfKnownSize, DecodeError> {
         let len = self.size(source).map_err(|source| DecodeError::Size { source })?;
         let inner = open(&mut KnownSize { source, len, opening: self })?;
@@ -53,7 +55,7 @@ pub(super) struct OfKnownSize {
 impl Decode for OfKnownSize {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -65,12 +67,12 @@ impl Decode for OfKnownSize {
 
 /// A source that is not asked for its size again.
 struct KnownSize<'a> {
-    source: &'a mut dyn Source,
+    source: &'a mut dyn ByteSource,
     len: u64,
     opening: Opening,
 }
 
-impl Source for KnownSize<'_> {
+impl ByteSource for KnownSize<'_> {
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok(self.len)
     }
@@ -87,7 +89,7 @@ impl Source for KnownSize<'_> {
         self.source.piece_bytes()
     }
 
-    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
+    fn companion(&mut self, which: &Companion) -> Result<Box<dyn ByteSource + '_>, StreamError> {
         let source = self.source.companion(which)?;
         Ok(Box::new(OpenedCompanion { source, opening: self.opening, len: None }))
     }
@@ -95,12 +97,12 @@ impl Source for KnownSize<'_> {
 
 /// A companion that is opened in the same way.
 struct OpenedCompanion<'a> {
-    source: Box<dyn Source + 'a>,
+    source: Box<dyn ByteSource + 'a>,
     opening: Opening,
     len: Option<u64>,
 }
 
-impl Source for OpenedCompanion<'_> {
+impl ByteSource for OpenedCompanion<'_> {
     fn len(&mut self) -> Result<u64, StreamError> {
         match self.len {
             Some(len) => Ok(len),

@@ -9,7 +9,7 @@ use crate::array_sample::ArraySample;
 use crate::npy_header::{self, Header, PREFIX_BYTES};
 use crate::sample_sink::Decode;
 use crate::zip::Member;
-use crate::{DecodeError, SampleRead, SampleSink, Scratch, Source, npy, npz};
+use crate::{ByteSource, DecodeError, SampleRead, SampleSink, Scratch, npy, npz};
 
 /// An archive of which nothing is known yet.
 pub(super) struct Archive {
@@ -20,7 +20,7 @@ impl Decode for Archive {
     /// `np.load(path)["x"]`: all of `x`, whichever sample of it is asked for.
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -118,7 +118,7 @@ impl Decode for Array {
     /// through a C file on the same descriptor.
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -148,7 +148,7 @@ impl Decode for Array {
 /// The C library fills its buffer up to the place that is sought, then from its beginning, and reads
 /// what is left of the array in whole buffers at once.
 fn from_file(
-    source: &mut dyn Source,
+    source: &mut dyn ByteSource,
     array: Range<u64>,
     memory: &mut Vec<u8>,
     mut visit: impl FnMut(&[u8]) -> Result<(), DecodeError>,

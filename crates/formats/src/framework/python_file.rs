@@ -5,7 +5,7 @@
 //! Seeking inside the buffer keeps it. `lseek` itself is left out: it asks no storage for anything.
 
 use super::library::Python;
-use crate::{DecodeError, Source};
+use crate::{ByteSource, DecodeError};
 
 /// The buffer of a file, and its position. Its memory is reused for the next file.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl Buffered {
     /// Opens a file: one `fstat` tells its size and that of the buffer.
     pub(crate) fn open<'a>(
         &'a mut self,
-        source: &'a mut dyn Source,
+        source: &'a mut dyn ByteSource,
         python: Python,
     ) -> Result<PythonFile<'a>, DecodeError> {
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
@@ -40,7 +40,7 @@ impl Buffered {
     /// Goes on with a file that was opened before.
     pub(crate) fn resume<'a>(
         &'a mut self,
-        source: &'a mut dyn Source,
+        source: &'a mut dyn ByteSource,
         python: Python,
     ) -> PythonFile<'a> {
         PythonFile { source, buffered: self, python, pulled: 0 }
@@ -49,7 +49,7 @@ impl Buffered {
 
 /// A file that is open, and where its bytes come from.
 pub(crate) struct PythonFile<'a> {
-    source: &'a mut dyn Source,
+    source: &'a mut dyn ByteSource,
     buffered: &'a mut Buffered,
     python: Python,
     pulled: u64,
@@ -72,7 +72,7 @@ impl PythonFile<'_> {
     }
 
     /// The source below the buffer.
-    pub(crate) fn source(&mut self) -> &mut dyn Source {
+    pub(crate) fn source(&mut self) -> &mut dyn ByteSource {
         self.source
     }
 
@@ -233,7 +233,7 @@ fn check_full(begin: u64, wanted: usize, found: usize) -> Result<(), DecodeError
 
 /// One read call, with the error of a format.
 pub(super) fn read_up_to(
-    source: &mut dyn Source,
+    source: &mut dyn ByteSource,
     offset: u64,
     out: &mut [u8],
 ) -> Result<usize, DecodeError> {

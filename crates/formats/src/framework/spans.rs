@@ -5,7 +5,8 @@ use super::library::Python;
 use super::python_file::Buffered;
 use crate::sample_sink::{Decode, decode_opened};
 use crate::{
-    ByteRange, Companion, DecodeError, Opened, SampleRead, SampleSink, Scratch, Source, StreamError,
+    ByteRange, ByteSource, Companion, DecodeError, Opened, SampleRead, SampleSink, Scratch,
+    StreamError,
 };
 
 /// Whose file the bytes of a sample come through.
@@ -31,7 +32,7 @@ impl Located {
 
     fn read_spans<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         memory: &mut Vec<u8>,
@@ -53,7 +54,7 @@ impl Located {
 impl Decode for Located {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -67,7 +68,7 @@ impl Decode for Located {
 
 /// A file of which whole ranges are read with one call, whatever part of them is asked for.
 pub(super) struct Spans<'a> {
-    source: &'a mut dyn Source,
+    source: &'a mut dyn ByteSource,
     through: Through,
     ranges: &'a [ByteRange],
     memory: &'a mut Vec<u8>,
@@ -79,7 +80,7 @@ pub(super) struct Spans<'a> {
 
 impl<'a> Spans<'a> {
     pub(super) fn new(
-        source: &'a mut dyn Source,
+        source: &'a mut dyn ByteSource,
         through: Through,
         memory: &'a mut Vec<u8>,
         buffered: &'a mut Buffered,
@@ -113,7 +114,7 @@ impl<'a> Spans<'a> {
     }
 }
 
-impl Source for Spans<'_> {
+impl ByteSource for Spans<'_> {
     fn len(&mut self) -> Result<u64, StreamError> {
         if let Some(len) = self.len {
             return Ok(len);
@@ -140,7 +141,7 @@ impl Source for Spans<'_> {
         Ok(())
     }
 
-    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
+    fn companion(&mut self, which: &Companion) -> Result<Box<dyn ByteSource + '_>, StreamError> {
         let source = self.source.companion(which)?;
         Ok(match self.through {
             Through::Nothing => source,
@@ -153,13 +154,13 @@ impl Source for Spans<'_> {
 
 /// An index file that is read through Python's buffered file.
 struct IndexFile<'a> {
-    source: Box<dyn Source + 'a>,
+    source: Box<dyn ByteSource + 'a>,
     python: Python,
     buffered: Buffered,
     len: Option<u64>,
 }
 
-impl Source for IndexFile<'_> {
+impl ByteSource for IndexFile<'_> {
     fn len(&mut self) -> Result<u64, StreamError> {
         match self.len {
             Some(len) => Ok(len),

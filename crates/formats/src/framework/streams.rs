@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use super::library::{Libraries, TAR_PROBE_BYTES, TAR_RECORD_BYTES};
 use super::python_file::Buffered;
 use crate::sample_sink::{Decode, decode_opened};
-use crate::{DecodeError, Opened, SampleRead, SampleSink, Scratch, Source, StreamError};
+use crate::{ByteSource, DecodeError, Opened, SampleRead, SampleSink, Scratch, StreamError};
 
 /// A file and the stream that its calls go through.
 pub(super) struct Streamed<S> {
@@ -17,18 +17,18 @@ pub(super) struct Streamed<S> {
 /// What is kept of a stream between samples.
 pub(super) trait Stream: Send {
     /// The file seen through the stream.
-    type Through<'a>: Source
+    type Through<'a>: ByteSource
     where
         Self: 'a;
 
     /// Puts the stream in front of the file that it was opened on.
-    fn through<'a>(&'a mut self, source: &'a mut dyn Source) -> Self::Through<'a>;
+    fn through<'a>(&'a mut self, source: &'a mut dyn ByteSource) -> Self::Through<'a>;
 }
 
 impl<T: Stream> Decode for Streamed<T> {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -54,7 +54,7 @@ impl RecordStream {
     }
 
     /// Fills the buffer from `start` on.
-    fn fill(&mut self, source: &mut dyn Source, start: u64) -> Result<(), StreamError> {
+    fn fill(&mut self, source: &mut dyn ByteSource, start: u64) -> Result<(), StreamError> {
         (self.start, self.filled) = (start, 0);
         while self.filled < self.memory.len() {
             let at = start + self.filled as u64;
@@ -73,18 +73,18 @@ impl RecordStream {
 impl Stream for RecordStream {
     type Through<'a> = Records<'a>;
 
-    fn through<'a>(&'a mut self, source: &'a mut dyn Source) -> Records<'a> {
+    fn through<'a>(&'a mut self, source: &'a mut dyn ByteSource) -> Records<'a> {
         Records { source, stream: self }
     }
 }
 
 /// A file of records, seen through the stream.
 pub(super) struct Records<'a> {
-    source: &'a mut dyn Source,
+    source: &'a mut dyn ByteSource,
     stream: &'a mut RecordStream,
 }
 
-impl Source for Records<'_> {
+impl ByteSource for Records<'_> {
     /// Unknown until the end was seen.
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok(self.stream.end.unwrap_or(u64::MAX))
@@ -150,18 +150,18 @@ impl TarStream {
 impl Stream for TarStream {
     type Through<'a> = Archive<'a>;
 
-    fn through<'a>(&'a mut self, source: &'a mut dyn Source) -> Archive<'a> {
+    fn through<'a>(&'a mut self, source: &'a mut dyn ByteSource) -> Archive<'a> {
         Archive { source, stream: self }
     }
 }
 
 /// A tar archive, seen through the stream.
 pub(super) struct Archive<'a> {
-    source: &'a mut dyn Source,
+    source: &'a mut dyn ByteSource,
     stream: &'a mut TarStream,
 }
 
-impl Source for Archive<'_> {
+impl ByteSource for Archive<'_> {
     fn len(&mut self) -> Result<u64, StreamError> {
         let TarStream { libraries, buffered, len, .. } = &mut *self.stream;
         match *len {

@@ -13,7 +13,7 @@ struct Noting {
     reads: Vec<(u64, usize, usize)>,
 }
 
-impl Source for Noting {
+impl ByteSource for Noting {
     fn len(&mut self) -> Result<u64, StreamError> {
         self.stats += 1;
         Ok(self.bytes.len() as u64)

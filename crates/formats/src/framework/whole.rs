@@ -9,7 +9,7 @@ use super::library::{
 use super::python_file::PythonFile;
 use crate::image::be32;
 use crate::sample_sink::{Decode, decode_opened};
-use crate::{DecodeError, Opened, SampleRead, SampleSink, Scratch, Source};
+use crate::{ByteSource, DecodeError, Opened, SampleRead, SampleSink, Scratch};
 
 /// Whose calls bring the file into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) struct WholeFile {
 impl Decode for WholeFile {
     fn decode<S: SampleSink>(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
@@ -56,7 +56,7 @@ impl WholeFile {
     /// Brings the file to the front of `memory`: its size, and the bytes that were read.
     fn bring(
         &self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         scratch: &mut Scratch,
         memory: &mut Vec<u8>,
     ) -> Result<(usize, u64), DecodeError> {

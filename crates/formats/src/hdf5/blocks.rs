@@ -3,7 +3,7 @@
 use super::checksum::check_block;
 use super::fields::{Addressing, Fields, wrong};
 use crate::window::Window;
-use crate::{DecodeError, Source};
+use crate::{ByteSource, DecodeError};
 
 /// Metadata is read up to the next multiple of this, because what comes next is mostly there.
 const PAGE_BYTES: u64 = 4096;
@@ -16,7 +16,7 @@ pub(super) struct Blocks<'a> {
 
 impl<'a> Blocks<'a> {
     pub(super) fn new(
-        source: &'a mut dyn Source,
+        source: &'a mut dyn ByteSource,
         piece: &'a mut [u8],
         addressing: Addressing,
     ) -> Result<Self, DecodeError> {

@@ -13,7 +13,7 @@ use super::metadata::{self, DataPlace, SUPERBLOCK_BYTES};
 use super::pack::Packer;
 use super::plan::{Filter, Plan};
 use crate::writer::Writer;
-use crate::{Content, Element, EncodeError, FileSize, HEAD_BYTES, Sink};
+use crate::{ByteSink, Content, Element, EncodeError, FileSize, HEAD_BYTES};
 
 /// Data begins at a multiple of this, as in files of HDF5, which takes metadata space in such blocks.
 const METADATA_BLOCK: u64 = 2048;
@@ -93,7 +93,7 @@ fn shrunk(plan: &Plan, bytes: u64) -> u64 {
 pub(super) fn encode(
     plan: &Plan,
     content: &Content,
-    sink: &mut dyn Sink,
+    sink: &mut dyn ByteSink,
 ) -> Result<(), EncodeError> {
     let size = size(plan).bytes();
     if size == u64::MAX {

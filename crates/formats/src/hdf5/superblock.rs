@@ -4,7 +4,7 @@ use super::blocks::Blocks;
 use super::checksum::check_block;
 use super::fields::{Addressing, Fields, unsupported, wrong};
 use crate::window::Window;
-use crate::{DecodeError, Source};
+use crate::{ByteSource, DecodeError};
 
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
@@ -19,7 +19,7 @@ const OLD_BYTES: [u64; 2] = [96, 100];
 
 /// Opens the file: its blocks, and the offset of the root group's header.
 pub(super) fn open<'a>(
-    source: &'a mut dyn Source,
+    source: &'a mut dyn ByteSource,
     piece: &'a mut [u8],
 ) -> Result<(Blocks<'a>, u64), DecodeError> {
     let unknown = Addressing { address_bytes: 8, length_bytes: 8, base: 0 };

@@ -149,7 +149,7 @@ fn metadata_is_byte_for_byte_what_the_specification_says() {
 #[test]
 fn only_the_head_is_changed_after_it_was_written() {
     struct Strict(Vec<u8>);
-    impl Sink for Strict {
+    impl ByteSink for Strict {
         fn space(&mut self, want: usize) -> Result<&mut [u8], StreamError> {
             self.0.space(want.min(100))
         }
@@ -287,7 +287,7 @@ struct Noting<'a> {
     reads: Vec<(u64, usize)>,
 }
 
-impl Source for Noting<'_> {
+impl ByteSource for Noting<'_> {
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok(self.bytes.len() as u64)
     }

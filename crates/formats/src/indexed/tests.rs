@@ -60,7 +60,7 @@ fn companions_hold_little_endian_offsets_and_sizes() {
 fn entries_cut_by_the_sink_are_whole_again() {
     /// Gives three bytes at a time.
     struct Narrow(Vec<u8>);
-    impl Sink for Narrow {
+    impl ByteSink for Narrow {
         fn space(&mut self, want: usize) -> Result<&mut [u8], StreamError> {
             self.0.space(want.min(3))
         }

@@ -8,7 +8,9 @@ use crate::npy_header::{self, Header, PREFIX_BYTES};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::zip::{self, Member, Packing, Written};
-use crate::{Content, DecodeError, EncodeError, FileSize, FileSpec, HEAD_BYTES, Sink, StreamError};
+use crate::{
+    ByteSink, Content, DecodeError, EncodeError, FileSize, FileSpec, HEAD_BYTES, StreamError,
+};
 
 const FORMAT: &str = "npz";
 
@@ -25,7 +27,7 @@ pub(super) fn encode(
     content: &Content,
     layout: &Layout,
     level: u32,
-    sink: &mut dyn Sink,
+    sink: &mut dyn ByteSink,
 ) -> Result<(), EncodeError> {
     let mut writer = Writer::new(sink);
     let unknown = Packed { crc: 0, size: 0, packed_size: 0 };
@@ -83,7 +85,7 @@ impl Nowhere {
     }
 }
 
-impl Sink for Nowhere {
+impl ByteSink for Nowhere {
     fn space(&mut self, want: usize) -> Result<&mut [u8], StreamError> {
         Ok(&mut self.room[..want.min(HEAD_BYTES)])
     }

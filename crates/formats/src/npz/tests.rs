@@ -37,7 +37,7 @@ struct Noting<'a> {
     reads: Vec<(u64, usize)>,
 }
 
-impl Source for Noting<'_> {
+impl ByteSource for Noting<'_> {
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok(self.bytes.len() as u64)
     }
@@ -228,7 +228,7 @@ fn small_files_cost_one_read_and_large_ones_aligned_pieces() {
 #[test]
 fn an_error_of_the_sink_or_source_is_carried() {
     struct Broken;
-    impl Sink for Broken {
+    impl ByteSink for Broken {
         fn space(&mut self, _want: usize) -> Result<&mut [u8], StreamError> {
             Err("disk full".into())
         }

@@ -234,7 +234,7 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn the_pieces_of_a_sink_do_not_matter() {
     struct Narrow(Vec<u8>);
-    impl Sink for Narrow {
+    impl ByteSink for Narrow {
         fn space(&mut self, want: usize) -> Result<&mut [u8], crate::StreamError> {
             self.0.space(want.min(777))
         }

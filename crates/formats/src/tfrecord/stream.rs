@@ -1,15 +1,15 @@
 //! A file that is read front to back through a buffer of its own.
 
 use crate::sample_sink;
-use crate::scratch::Piece;
-use crate::{DecodeError, SampleSink, Scratch, Source};
+use crate::scratch::AlignedBuffer;
+use crate::{ByteSource, DecodeError, SampleSink, Scratch};
 
 /// What a look at a far header reads: storage gives no less than a page anyway.
 const LOOK_BYTES: u64 = 4096;
 
 /// The part of a file that is in memory.
 pub(super) struct Stream {
-    buffer: Piece,
+    buffer: AlignedBuffer,
     /// Where in the file the filled part of the buffer comes from.
     start: u64,
     filled: usize,
@@ -20,7 +20,10 @@ pub(super) struct Stream {
 impl Stream {
     /// A buffer for pieces of the size that the source likes, though not of more than the reader's
     /// own buffer or the whole file.
-    pub(super) fn open(source: &mut dyn Source, scratch: &Scratch) -> Result<Stream, DecodeError> {
+    pub(super) fn open(
+        source: &mut dyn ByteSource,
+        scratch: &Scratch,
+    ) -> Result<Stream, DecodeError> {
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
         let piece = source.piece_bytes().min(scratch.piece.len()).max(1);
         let room = usize::try_from(len).map_or(piece, |len| len.min(piece));
@@ -29,7 +32,7 @@ impl Stream {
     }
 
     /// The file again, with the source it was opened from.
-    pub(super) fn reader<'a>(&'a mut self, source: &'a mut dyn Source) -> Reader<'a> {
+    pub(super) fn reader<'a>(&'a mut self, source: &'a mut dyn ByteSource) -> Reader<'a> {
         Reader { stream: self, source, pulled: 0 }
     }
 }
@@ -37,7 +40,7 @@ impl Stream {
 /// A stream and where its bytes come from.
 pub(super) struct Reader<'a> {
     stream: &'a mut Stream,
-    source: &'a mut dyn Source,
+    source: &'a mut dyn ByteSource,
     pulled: u64,
 }
 

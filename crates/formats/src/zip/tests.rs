@@ -1,7 +1,7 @@
 //! ZIP64, whose files are too large to make in a test: only their ends are in memory here.
 
 use super::*;
-use crate::{Source, StreamError};
+use crate::{ByteSource, StreamError};
 
 /// A file of which only the first and the last bytes exist.
 struct Sparse {
@@ -10,7 +10,7 @@ struct Sparse {
     len: u64,
 }
 
-impl Source for Sparse {
+impl ByteSource for Sparse {
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok(self.len)
     }

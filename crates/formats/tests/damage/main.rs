@@ -18,7 +18,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use feedline_formats::{
-    Collect, Companion, DecodeError, Format, Opened, SampleSink as _, Scratch, Source, StreamError,
+    ByteSource, Collect, Companion, DecodeError, Format, Opened, SampleSink as _, Scratch,
+    StreamError,
 };
 
 use mutation::Mutator;
@@ -47,7 +48,7 @@ struct Files<'a> {
     companions: &'a [(Companion, Vec<u8>)],
 }
 
-impl Source for Files<'_> {
+impl ByteSource for Files<'_> {
     fn len(&mut self) -> Result<u64, StreamError> {
         Ok(self.data.len() as u64)
     }
@@ -56,7 +57,7 @@ impl Source for Files<'_> {
         (&mut self.data).read_exact_at(offset, buf)
     }
 
-    fn companion(&mut self, which: &Companion) -> Result<Box<dyn Source + '_>, StreamError> {
+    fn companion(&mut self, which: &Companion) -> Result<Box<dyn ByteSource + '_>, StreamError> {
         let found = self.companions.iter().find(|(companion, _)| companion == which);
         let (_, bytes) = found.ok_or("no such companion")?;
         Ok(Box::new(bytes.as_slice()))
