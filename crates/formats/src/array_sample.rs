@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::npy_header::Header;
 use crate::sample_sink::{begin, put};
-use crate::{DecodeError, Element, SamplePart, SampleSink};
+use crate::{Decoded, Element, SamplePart, SampleSink};
 
 /// What is gathered before it is handed over.
 const GATHERED_BYTES: usize = 64 << 10;
@@ -71,11 +71,7 @@ impl<'s, S: SampleSink> ArraySample<'s, S> {
 
     /// Announces the sample of an array that begins `skipped` bytes after what is put first.
     #[inline]
-    pub(crate) fn begin(
-        &mut self,
-        selection: Selection<'_>,
-        skipped: u64,
-    ) -> Result<(), DecodeError> {
+    pub(crate) fn begin(&mut self, selection: Selection<'_>, skipped: u64) -> Decoded<()> {
         if !self.sink.wants_bytes() {
             return Ok(());
         }
@@ -93,7 +89,7 @@ impl<'s, S: SampleSink> ArraySample<'s, S> {
         header: &Header,
         index: u64,
         skipped: u64,
-    ) -> Result<(), DecodeError> {
+    ) -> Decoded<()> {
         if !self.sink.wants_bytes() {
             return Ok(());
         }
@@ -113,7 +109,7 @@ impl<'s, S: SampleSink> ArraySample<'s, S> {
 
     /// Takes the next bytes.
     #[inline]
-    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Decoded<()> {
         if !self.sink.wants_bytes() {
             return Ok(());
         }
@@ -123,7 +119,7 @@ impl<'s, S: SampleSink> ArraySample<'s, S> {
 
     /// Hands over what is left.
     #[inline]
-    pub(crate) fn finish(mut self) -> Result<(), DecodeError> {
+    pub(crate) fn finish(mut self) -> Decoded<()> {
         match self.strides.take() {
             Some(strides) => strides.finish(self.sink),
             None => Ok(()),
@@ -157,7 +153,7 @@ impl Strides {
         }
     }
 
-    fn put<S: SampleSink>(&mut self, bytes: &[u8], sink: &mut S) -> Result<(), DecodeError> {
+    fn put<S: SampleSink>(&mut self, bytes: &[u8], sink: &mut S) -> Decoded<()> {
         let start = self.at;
         self.at += bytes.len() as u64;
         let mut at = start.max(self.array.start);
@@ -179,7 +175,7 @@ impl Strides {
     }
 
     /// Takes bytes of the sample.
-    fn take<S: SampleSink>(&mut self, bytes: &[u8], sink: &mut S) -> Result<(), DecodeError> {
+    fn take<S: SampleSink>(&mut self, bytes: &[u8], sink: &mut S) -> Decoded<()> {
         let is_plain = self.swapped.is_none() && self.turned.is_none();
         if is_plain && self.gathered.is_empty() && bytes.len() >= GATHERED_BYTES / 16 {
             return put(sink, bytes);
@@ -192,7 +188,7 @@ impl Strides {
     }
 
     /// Hands over all whole elements that were gathered.
-    fn flush<S: SampleSink>(&mut self, sink: &mut S) -> Result<(), DecodeError> {
+    fn flush<S: SampleSink>(&mut self, sink: &mut S) -> Decoded<()> {
         let whole = self.gathered.len() / self.element_bytes * self.element_bytes;
         if let Some(number) = self.swapped {
             swap(&mut self.gathered[..whole], number);
@@ -202,7 +198,7 @@ impl Strides {
         Ok(())
     }
 
-    fn finish<S: SampleSink>(mut self, sink: &mut S) -> Result<(), DecodeError> {
+    fn finish<S: SampleSink>(mut self, sink: &mut S) -> Decoded<()> {
         let Some(shape) = self.turned.take() else { return self.flush(sink) };
         if let Some(number) = self.swapped {
             swap(&mut self.gathered, number);

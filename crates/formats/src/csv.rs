@@ -16,13 +16,13 @@ mod values;
 
 use crate::deflate::Deflater;
 use crate::framework::FrameworkReader;
-use crate::sample_sink::Decode;
+use crate::sample_sink::{Decode, Request};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    ByteSink, ByteSource, Compression, Content, DecodeError, Element, EncodeError, FileSize,
-    FileSpec, Format, Opened, OptionError, Options, ReadUnit, SampleFormat, SampleRead, SampleSink,
-    Scratch,
+    ByteSink, ByteSource, Compression, Content, DecodeError, Decoded, Element, EncodeError,
+    Encoded, FileSize, FileSpec, Format, Opened, OptionError, Options, ReadUnit, SampleFormat,
+    SampleRead, SampleSink, Scratch,
 };
 use rows::Rows;
 use values::Values;
@@ -73,12 +73,7 @@ impl Format for Csv {
         }
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         let columns = columns(file)?;
         let mut writer = Writer::new(sink);
         let Some(level) = self.level else {
@@ -91,17 +86,13 @@ impl Format for Csv {
         writer.put(&gzip::trailer(packed.crc, packed.size))
     }
 
-    fn open(
-        &self,
-        _source: &mut dyn ByteSource,
-        _scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, _: &mut dyn ByteSource, _: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         Ok(Box::new(OpenedCsv { gzip: self.level.is_some() }))
     }
 }
 
 /// Columns of a row, if there are rows that can be printed.
-fn columns(file: &FileSpec) -> Result<u64, EncodeError> {
+fn columns(file: &FileSpec) -> Encoded<u64> {
     file.payload_bytes().ok_or_else(|| file.too_large())?;
     let refused = |what: &str| Err(EncodeError::Layout { format: NAME, what: what.to_owned() });
     if matches!(file.element, Element::Complex64 | Element::Complex128) {
@@ -119,8 +110,8 @@ fn print_rows(
     file: &FileSpec,
     columns: u64,
     content: &Content,
-    mut emit: impl FnMut(&[u8]) -> Result<(), EncodeError>,
-) -> Result<(), EncodeError> {
+    mut emit: impl FnMut(&[u8]) -> Encoded<()>,
+) -> Encoded<()> {
     let element_bytes = file.element.size_bytes();
     let payload = columns * element_bytes * file.samples;
     let mut block = [0; BLOCK_BYTES as usize];
@@ -157,13 +148,8 @@ struct OpenedCsv {
 }
 
 impl Decode for OpenedCsv {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let mut window = Window::new(source, &mut scratch.piece)?;
         let mut rows = Rows::new();
         let mut values = Values::new(sink, index);
@@ -191,10 +177,7 @@ impl Decode for OpenedCsv {
     }
 }
 
-fn read_text(
-    window: &mut Window<'_>,
-    mut feed: impl FnMut(&[u8]) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
+fn read_text(window: &mut Window<'_>, mut feed: impl FnMut(&[u8]) -> Decoded<()>) -> Decoded<()> {
     let len = window.len();
     let mut at = 0;
     while at < len {

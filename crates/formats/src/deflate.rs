@@ -8,7 +8,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 
 use crate::window::Window;
 use crate::writer::Writer;
-use crate::{DecodeError, Element, EncodeError};
+use crate::{DecodeError, Decoded, Element, EncodeError, Encoded};
 
 /// What is compressed or expanded at a time.
 pub(crate) const BUFFER_BYTES: usize = 128 * 1024;
@@ -40,7 +40,7 @@ impl Deflater {
         Deflater { format, state, out: vec![0; BUFFER_BYTES], crc: Hasher::new() }
     }
 
-    pub(crate) fn put(&mut self, bytes: &[u8], writer: &mut Writer<'_>) -> Result<(), EncodeError> {
+    pub(crate) fn put(&mut self, bytes: &[u8], writer: &mut Writer<'_>) -> Encoded<()> {
         self.crc.update(bytes);
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -50,7 +50,7 @@ impl Deflater {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self, writer: &mut Writer<'_>) -> Result<Packed, EncodeError> {
+    pub(crate) fn finish(mut self, writer: &mut Writer<'_>) -> Encoded<Packed> {
         while self.step(&[], FlushCompress::Finish, writer)?.1 != Status::StreamEnd {}
         Ok(Packed {
             crc: self.crc.finalize(),
@@ -64,7 +64,7 @@ impl Deflater {
         bytes: &[u8],
         flush: FlushCompress,
         writer: &mut Writer<'_>,
-    ) -> Result<(usize, Status), EncodeError> {
+    ) -> Encoded<(usize, Status)> {
         let (taken, given) = (self.state.total_in(), self.state.total_out());
         let stuck = |writer: &Writer<'_>, source| EncodeError::Coding {
             format: self.format,
@@ -118,11 +118,7 @@ impl Inflater {
     }
 
     /// Fills `out` as far as the stream goes, and says how far that is: all of it before the end.
-    pub(crate) fn fill(
-        &mut self,
-        window: &mut Window<'_>,
-        out: &mut [u8],
-    ) -> Result<usize, DecodeError> {
+    pub(crate) fn fill(&mut self, window: &mut Window<'_>, out: &mut [u8]) -> Decoded<usize> {
         let mut filled = 0;
         while filled < out.len() && !self.ended {
             let packed =

@@ -7,6 +7,10 @@
 /// The error of a [`ByteSink`](crate::ByteSink) or [`ByteSource`](crate::ByteSource), carried unchanged.
 pub type StreamError = Box<dyn std::error::Error + Send + Sync>;
 
+pub(crate) type Decoded<T> = Result<T, DecodeError>;
+pub(crate) type Encoded<T> = Result<T, EncodeError>;
+pub(crate) type Streamed<T> = Result<T, StreamError>;
+
 /// Why a file could not be laid out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

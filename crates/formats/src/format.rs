@@ -1,7 +1,7 @@
 //! The seam between formats and everyone else: what a format promises and what it is given.
 
 use crate::{
-    Content, DecodeError, Element, EncodeError, SampleFormat, SampleSink, Scratch, StreamError,
+    Content, Decoded, Element, EncodeError, Encoded, SampleFormat, SampleSink, Scratch, Streamed,
 };
 
 /// The part of a file that [`ByteSink::patch`] may still change after later bytes were written.
@@ -32,12 +32,7 @@ pub trait Format: Send + Sync {
 
     /// Writes the whole file, front to back, never holding more of it than a piece or two (for
     /// compressed formats: than what is compressed as one).
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError>;
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()>;
 
     /// About the size of all companions of the file together.
     fn companion_bytes(&self, _file: &FileSpec) -> u64 {
@@ -50,17 +45,13 @@ pub trait Format: Send + Sync {
         _which: &Companion,
         _file: &FileSpec,
         _sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    ) -> Encoded<()> {
         Ok(())
     }
 
     /// Opens a file the way the framework's reader would: reads what must be known before a sample
     /// can be found. Formats that are read whole have nothing to do here.
-    fn open(
-        &self,
-        source: &mut dyn ByteSource,
-        scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError>;
+    fn open(&self, source: &mut dyn ByteSource, scratch: &mut Scratch) -> Decoded<Box<dyn Opened>>;
 }
 
 /// A file that has been opened, which always comes back with the source it was opened from.
@@ -71,7 +62,7 @@ pub trait Opened: Send {
         source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
-    ) -> Result<SampleRead, DecodeError>;
+    ) -> Decoded<SampleRead>;
 
     /// Reads one sample with the same calls and checks, and hands it to `sink`.
     fn read_into(
@@ -80,7 +71,7 @@ pub trait Opened: Send {
         index: u64,
         scratch: &mut Scratch,
         sink: &mut dyn SampleSink,
-    ) -> Result<SampleRead, DecodeError>;
+    ) -> Decoded<SampleRead>;
 
     /// Adds the ranges of the file that hold the sample, for callers that read bytes and decode nothing.
     /// Formats that are read whole have one, from 0 to the end.
@@ -90,7 +81,7 @@ pub trait Opened: Send {
         _index: u64,
         _scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,
-    ) -> Result<(), DecodeError> {
+    ) -> Decoded<()> {
         ranges.push(ByteRange::WHOLE);
         Ok(())
     }
@@ -217,24 +208,24 @@ pub trait ByteSink {
     /// Between 1 and `want` writable bytes at the end of the file, which count as written.
     ///
     /// What they contain before the caller fills them is unspecified. `want` is at least 1.
-    fn space(&mut self, want: usize) -> Result<&mut [u8], StreamError>;
+    fn space(&mut self, want: usize) -> Streamed<&mut [u8]>;
 
     /// Overwrites bytes that were written before, all within the first [`HEAD_BYTES`].
-    fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StreamError>;
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> Streamed<()>;
 }
 
 /// A file's bytes, in any order. A short read is an error.
 #[expect(clippy::len_without_is_empty, reason = "an empty file is not a case of its own here")]
 pub trait ByteSource {
     /// Size of the file in bytes.
-    fn len(&mut self) -> Result<u64, StreamError>;
+    fn len(&mut self) -> Streamed<u64>;
 
     /// Fills `buf` with the bytes at `offset`.
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError>;
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Streamed<()>;
 
     /// Reads what the file has of the bytes at `offset`, with one call: fewer than `buf` holds only at
     /// the end of the file.
-    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StreamError> {
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Streamed<usize> {
         let left = self.len()?.saturating_sub(offset);
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
         self.read_exact_at(offset, &mut buf[..len])?;
@@ -264,20 +255,20 @@ pub trait ByteSource {
     }
 
     /// Opens a companion of the file.
-    fn companion(&mut self, which: &Companion) -> Result<Box<dyn ByteSource + '_>, StreamError> {
+    fn companion(&mut self, which: &Companion) -> Streamed<Box<dyn ByteSource + '_>> {
         Err(format!("a file in memory has no companion {}", which.suffix).into())
     }
 }
 
 /// Collects the file in memory.
 impl ByteSink for Vec<u8> {
-    fn space(&mut self, want: usize) -> Result<&mut [u8], StreamError> {
+    fn space(&mut self, want: usize) -> Streamed<&mut [u8]> {
         let start = self.len();
         self.resize(start + want, 0);
         Ok(&mut self[start..])
     }
 
-    fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StreamError> {
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> Streamed<()> {
         let written = self.len();
         let range = usize::try_from(offset).ok().and_then(|start| self.get_mut(start..));
         match range.and_then(|tail| tail.get_mut(..bytes.len())) {
@@ -290,11 +281,11 @@ impl ByteSink for Vec<u8> {
 
 /// A file that is in memory already.
 impl ByteSource for &[u8] {
-    fn len(&mut self) -> Result<u64, StreamError> {
+    fn len(&mut self) -> Streamed<u64> {
         Ok((**self).len() as u64)
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Streamed<()> {
         let found = usize::try_from(offset).ok().and_then(|start| self.get(start..));
         match found.and_then(|tail| tail.get(..buf.len())) {
             Some(bytes) => buf.copy_from_slice(bytes),

@@ -19,15 +19,15 @@ mod zipfile;
 
 use known_size::{LIBHDF5, NUMPY_MAP, Opening, SAFETENSORS};
 use spans::{Located, Spans, Through};
-use streams::{RecordStream, Stream, Streamed, TarStream};
+use streams::{RecordStream, Stream, StreamedFile, TarStream};
 use whole::{Calls, WholeFile};
 
 pub use library::{Libraries, Python, RECORD_BUFFER_BYTES};
 pub(crate) use python_file::Buffered;
 
 use crate::{
-    ByteSink, ByteSource, Companion, Content, DecodeError, EncodeError, FileSize, FileSpec, Format,
-    Opened, SampleFormat, Scratch,
+    ByteSink, ByteSource, Companion, Content, DecodeError, Decoded, Encoded, FileSize, FileSpec,
+    Format, Opened, SampleFormat, Scratch,
 };
 
 /// Lets the readers of `format` ask for what the framework's reader asks for.
@@ -108,12 +108,7 @@ impl Format for Framework {
         self.format.size(file)
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         self.format.encode(file, content, sink)
     }
 
@@ -126,15 +121,11 @@ impl Format for Framework {
         which: &Companion,
         file: &FileSpec,
         sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    ) -> Encoded<()> {
         self.format.encode_companion(which, file, sink)
     }
 
-    fn open(
-        &self,
-        source: &mut dyn ByteSource,
-        scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, source: &mut dyn ByteSource, scratch: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         let libraries = self.libraries;
         Ok(match self.reader {
             FrameworkReader::NumpyArchive => Box::new(numpy::Archive { libraries }),
@@ -162,19 +153,19 @@ impl Format for Framework {
             FrameworkReader::TensorflowRecords => {
                 let mut stream = RecordStream::new(libraries);
                 let inner = self.format.open(&mut stream.through(source), scratch)?;
-                Box::new(Streamed { inner, stream })
+                Box::new(StreamedFile { inner, stream })
             }
             FrameworkReader::TarStream => {
                 let mut stream = TarStream::new(libraries);
                 let inner = self.format.open(&mut stream.through(source), scratch)?;
-                Box::new(Streamed { inner, stream })
+                Box::new(StreamedFile { inner, stream })
             }
         })
     }
 }
 
 impl Framework {
-    fn whole(&self, calls: Calls, scratch: &mut Scratch) -> Result<Box<dyn Opened>, DecodeError> {
+    fn whole(&self, calls: Calls, scratch: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         // The decoder sees the file only once it is in memory.
         let decoder = self.format.open(&mut &[][..], scratch)?;
         Ok(Box::new(WholeFile { calls, libraries: self.libraries, decoder }))
@@ -186,7 +177,7 @@ impl Framework {
         opening: Opening,
         source: &mut dyn ByteSource,
         scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    ) -> Decoded<Box<dyn Opened>> {
         let open = |source: &mut dyn ByteSource| self.format.open(source, scratch);
         Ok(Box::new(opening.open(source, open)?))
     }

@@ -40,10 +40,10 @@ use group::Member;
 use plan::Settings;
 
 use crate::framework::FrameworkReader;
-use crate::sample_sink::Decode;
+use crate::sample_sink::{Decode, Request};
 use crate::{
-    ByteRange, ByteSink, ByteSource, Compression, Content, DecodeError, EncodeError, FileSize,
-    FileSpec, Format, Opened, OptionError, Options, SampleFormat, SampleRead, SampleSink, Scratch,
+    ByteRange, ByteSink, ByteSource, Compression, Content, Decoded, Encoded, FileSize, FileSpec,
+    Format, Opened, OptionError, Options, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 /// The format `hdf5`.
@@ -72,20 +72,11 @@ impl Format for Hdf5 {
         self.settings.plan(file).map_or(FileSize::Exact(u64::MAX), |plan| encode::size(&plan))
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         encode::encode(&self.settings.plan(file)?, content, sink)
     }
 
-    fn open(
-        &self,
-        source: &mut dyn ByteSource,
-        scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, source: &mut dyn ByteSource, scratch: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         Ok(Box::new(File::open(source, self.settings.datasets, scratch)?))
     }
 }
@@ -102,11 +93,7 @@ struct File {
 }
 
 impl File {
-    fn open(
-        source: &mut dyn ByteSource,
-        datasets: u64,
-        scratch: &mut Scratch,
-    ) -> Result<File, DecodeError> {
+    fn open(source: &mut dyn ByteSource, datasets: u64, scratch: &mut Scratch) -> Decoded<File> {
         let (mut blocks, root) = superblock::open(source, &mut scratch.piece)?;
         let mut unopened = VecDeque::from(group::members(&mut blocks, root, datasets)?);
         let mut datasets = Vec::new();
@@ -123,13 +110,8 @@ impl File {
 }
 
 impl Decode for File {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let Scratch { piece, whole, decoded, .. } = scratch;
         let mut blocks = Blocks::new(source, piece, self.addressing)?;
         let mut bench = Workbench { unpacker: &mut self.unpacker, packed: whole, spare: decoded };
@@ -155,13 +137,8 @@ impl Decode for File {
         })
     }
 
-    fn locate_sample(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        ranges: &mut Vec<ByteRange>,
-    ) -> Result<(), DecodeError> {
+    fn locate_sample(&mut self, request: Request<'_>, ranges: &mut Vec<ByteRange>) -> Decoded<()> {
+        let Request { source, index, scratch } = request;
         let mut blocks = Blocks::new(source, &mut scratch.piece, self.addressing)?;
         for dataset in &mut self.datasets {
             dataset.locate(&mut blocks, index, ranges)?;

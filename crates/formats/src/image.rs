@@ -1,6 +1,6 @@
 //! What both image formats share: the shape of the one image in a file, and the way into memory.
 
-use crate::{ByteSource, DecodeError, Element, EncodeError, FileSpec};
+use crate::{ByteSource, DecodeError, Decoded, Element, EncodeError, Encoded, FileSpec};
 
 /// Rows and columns of the image that a file holds, whatever its number of samples is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,11 +13,7 @@ impl Size {
     /// The image that the samples of `file` are, no side longer than `limit`.
     ///
     /// One axis makes an image of one column, as in Pillow.
-    pub(crate) fn of(
-        format: &'static str,
-        limit: u32,
-        file: &FileSpec,
-    ) -> Result<Size, EncodeError> {
+    pub(crate) fn of(format: &'static str, limit: u32, file: &FileSpec) -> Encoded<Size> {
         let refuse = |what: String| EncodeError::Layout { format, what };
         if file.element != Element::UInt8 {
             return Err(refuse(format!("pixels are uint8, not {}", file.element.name())));
@@ -44,10 +40,7 @@ impl Size {
 }
 
 /// Reads all of the file to the front of `whole`, which keeps its size; returns the file's bytes.
-pub(crate) fn load<'a>(
-    source: &mut dyn ByteSource,
-    whole: &'a mut Vec<u8>,
-) -> Result<&'a [u8], DecodeError> {
+pub(crate) fn load<'a>(source: &mut dyn ByteSource, whole: &'a mut Vec<u8>) -> Decoded<&'a [u8]> {
     let len = source.len().map_err(|source| DecodeError::Size { source })?;
     let piece = source.piece_bytes().max(1);
     let too_much = || DecodeError::TooMuch {

@@ -7,13 +7,13 @@
 //! beyond the file.
 
 use crate::framework::FrameworkReader;
-use crate::sample_sink::{self, Decode};
+use crate::sample_sink::{self, Decode, Request};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    ByteRange, ByteSink, ByteSource, Companion, CompanionPlace, Content, DecodeError, EncodeError,
-    FileSize, FileSpec, Format, Mapping, Opened, ReadUnit, SampleFormat, SampleRead, SampleSink,
-    Scratch,
+    ByteRange, ByteSink, ByteSource, Companion, CompanionPlace, Content, DecodeError, Decoded,
+    Encoded, FileSize, FileSpec, Format, Mapping, Opened, ReadUnit, SampleFormat, SampleRead,
+    SampleSink, Scratch,
 };
 
 const OFFSETS: Companion = Companion { suffix: ".off.idx", place: CompanionPlace::Beside };
@@ -57,12 +57,7 @@ impl Format for Indexed {
         FileSize::Exact(file.payload_bytes().unwrap_or(u64::MAX))
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         let payload = file.payload_bytes().ok_or_else(|| file.too_large())?;
         Writer::new(sink).generate(payload, |at, space| content.fill(file.element, at, space))
     }
@@ -76,7 +71,7 @@ impl Format for Indexed {
         which: &Companion,
         file: &FileSpec,
         sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    ) -> Encoded<()> {
         file.payload_bytes().ok_or_else(|| file.too_large())?;
         let sample = file.sample_bytes().ok_or_else(|| file.too_large())?;
         let bytes = file.samples.checked_mul(ENTRY_BYTES).ok_or_else(|| file.too_large())?;
@@ -97,11 +92,7 @@ impl Format for Indexed {
         })
     }
 
-    fn open(
-        &self,
-        source: &mut dyn ByteSource,
-        _scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, source: &mut dyn ByteSource, _: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         let offsets = Entries::open(source, OFFSETS)?;
         let sizes = Entries::open(source, SIZES)?;
         let wrong = |expected, found| DecodeError::Field {
@@ -132,13 +123,8 @@ struct OpenedIndexed {
 }
 
 impl Decode for OpenedIndexed {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let (begin, size, pulled) = self.find(source, index)?;
         let mut window = Window::new(source, &mut scratch.piece)?;
         let end = self.check_end(index, begin, size, window.len())?;
@@ -157,13 +143,8 @@ impl Decode for OpenedIndexed {
         })
     }
 
-    fn locate_sample(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        _scratch: &mut Scratch,
-        ranges: &mut Vec<ByteRange>,
-    ) -> Result<(), DecodeError> {
+    fn locate_sample(&mut self, request: Request<'_>, ranges: &mut Vec<ByteRange>) -> Decoded<()> {
+        let Request { source, index, .. } = request;
         let (offset, size, _) = self.find(source, index)?;
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
         self.check_end(index, offset, size, len)?;
@@ -174,11 +155,7 @@ impl Decode for OpenedIndexed {
 
 impl OpenedIndexed {
     /// Offset and size of a sample, and how many bytes of the index were read to know them.
-    fn find(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-    ) -> Result<(u64, u64, u64), DecodeError> {
+    fn find(&mut self, source: &mut dyn ByteSource, index: u64) -> Decoded<(u64, u64, u64)> {
         if index >= self.samples {
             let offset = self.samples * ENTRY_BYTES;
             return Err(DecodeError::SampleIndex { offset, index, samples: self.samples });
@@ -189,7 +166,7 @@ impl OpenedIndexed {
     }
 
     /// Where the sample ends, if the file has as many bytes.
-    fn check_end(&self, index: u64, offset: u64, size: u64, len: u64) -> Result<u64, DecodeError> {
+    fn check_end(&self, index: u64, offset: u64, size: u64, len: u64) -> Decoded<u64> {
         let end = offset.checked_add(size).filter(|&end| end <= len);
         end.ok_or_else(|| DecodeError::Field {
             format: self.name,
@@ -214,7 +191,7 @@ struct Entries {
 }
 
 impl Entries {
-    fn open(source: &mut dyn ByteSource, which: Companion) -> Result<Entries, DecodeError> {
+    fn open(source: &mut dyn ByteSource, which: Companion) -> Decoded<Entries> {
         let broken = |source| DecodeError::Companion { suffix: which.suffix, offset: 0, source };
         let mut companion = source.companion(&which).map_err(broken)?;
         let len = companion.len().map_err(broken)?;
@@ -226,11 +203,7 @@ impl Entries {
     }
 
     /// An entry that there is, and how many bytes were read to know it.
-    fn entry(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-    ) -> Result<(u64, u64), DecodeError> {
+    fn entry(&mut self, source: &mut dyn ByteSource, index: u64) -> Decoded<(u64, u64)> {
         let at = index * ENTRY_BYTES;
         let in_memory = self.begin..self.begin + self.block.len() as u64;
         if !in_memory.contains(&at) {
@@ -250,12 +223,7 @@ impl Entries {
     }
 
     /// Reads a block in place of the one in memory.
-    fn load(
-        &mut self,
-        companion: &mut dyn ByteSource,
-        begin: u64,
-        len: u64,
-    ) -> Result<(), DecodeError> {
+    fn load(&mut self, companion: &mut dyn ByteSource, begin: u64, len: u64) -> Decoded<()> {
         let mut block = std::mem::take(&mut self.block);
         block.resize(len as usize, 0);
         let mut offset = begin;

@@ -19,11 +19,11 @@ use zune_jpeg::JpegDecoder;
 
 use crate::framework::FrameworkReader;
 use crate::image::{self, Size};
-use crate::sample_sink::{self, Decode};
+use crate::sample_sink::{self, Decode, Request};
 use crate::writer::Writer;
 use crate::{
-    ByteSink, ByteSource, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
-    Opened, ReadUnit, SampleFormat, SamplePart, SampleRead, SampleSink, Scratch,
+    ByteSink, ByteSource, Content, DecodeError, Decoded, Element, Encoded, FileSize, FileSpec,
+    Format, Opened, ReadUnit, SampleFormat, SamplePart, SampleRead, SampleSink, Scratch,
 };
 
 mod encode;
@@ -67,33 +67,19 @@ impl Format for Jpeg {
         FileSize::About(encode::estimate(size))
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         let size = Size::of("jpeg", SIDE_LIMIT, file)?;
         encode::encode(size, content, &mut Writer::new(sink))
     }
 
-    fn open(
-        &self,
-        _source: &mut dyn ByteSource,
-        _scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, _: &mut dyn ByteSource, _: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         Ok(Box::new(Jpeg))
     }
 }
 
 impl Decode for Jpeg {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        _index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, scratch, .. } = request;
         let len = image::load(source, &mut scratch.whole)?.len();
         let frame = decode(&mut scratch.whole, len, &mut scratch.decoded)?;
         let shape = [frame.height.into(), frame.width.into(), frame.channels() as u64];
@@ -110,7 +96,7 @@ impl Decode for Jpeg {
 
 /// Decodes the image in the first `len` bytes of `whole` to the front of `decoded`. Both keep their
 /// size.
-fn decode(whole: &mut Vec<u8>, len: usize, decoded: &mut Vec<u8>) -> Result<Frame, DecodeError> {
+fn decode(whole: &mut Vec<u8>, len: usize, decoded: &mut Vec<u8>) -> Decoded<Frame> {
     let file = &whole[..len];
     let (frame, scan) = segments::head(file)?;
     check_proportion(file, &frame)?;
@@ -128,7 +114,7 @@ fn decode(whole: &mut Vec<u8>, len: usize, decoded: &mut Vec<u8>) -> Result<Fram
 }
 
 /// Refuses an image of more pixels than the file can have data for.
-fn check_proportion(file: &[u8], frame: &Frame) -> Result<(), DecodeError> {
+fn check_proportion(file: &[u8], frame: &Frame) -> Decoded<()> {
     let side = |pixels: u16| u64::from(pixels).next_multiple_of(8);
     let needed = side(frame.height) * side(frame.width);
     let limit = (file.len() as u64).saturating_mul(PIXELS_PER_BYTE).saturating_add(FREE_PIXELS);
@@ -139,12 +125,7 @@ fn check_proportion(file: &[u8], frame: &Frame) -> Result<(), DecodeError> {
     Err(DecodeError::TooMuch { format, what, offset, needed, limit })
 }
 
-fn decode_pixels(
-    image: &[u8],
-    scan: usize,
-    frame: &Frame,
-    decoded: &mut Vec<u8>,
-) -> Result<(), DecodeError> {
+fn decode_pixels(image: &[u8], scan: usize, frame: &Frame, decoded: &mut Vec<u8>) -> Decoded<()> {
     let coding = |error: zune_jpeg::errors::DecodeErrors| DecodeError::Coding {
         format: "jpeg",
         offset: scan as u64,

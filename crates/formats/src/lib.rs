@@ -59,6 +59,7 @@ mod test_support;
 pub use content::Content;
 pub use element::Element;
 pub use error::{DecodeError, EncodeError, Method, StreamError};
+pub(crate) use error::{Decoded, Encoded, Streamed};
 pub use format::{
     ByteRange, ByteSink, ByteSource, Companion, CompanionPlace, FileSize, FileSpec, Format,
     HEAD_BYTES, Opened, PIECE_BYTES, SampleRead,

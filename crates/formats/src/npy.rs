@@ -3,12 +3,12 @@
 use crate::array_sample::ArraySample;
 use crate::framework::FrameworkReader;
 use crate::npy_header::{self, Header};
-use crate::sample_sink::Decode;
+use crate::sample_sink::{Decode, Request};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    ByteSink, ByteSource, Content, DecodeError, EncodeError, FileSize, FileSpec, Format, Opened,
-    ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch,
+    ByteSink, ByteSource, Content, Decoded, Encoded, FileSize, FileSpec, Format, Opened, ReadUnit,
+    SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 /// The format `npy`.
@@ -33,35 +33,21 @@ impl Format for Npy {
         FileSize::Exact(size)
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         let payload = file.payload_bytes().ok_or_else(|| file.too_large())?;
         let mut writer = Writer::new(sink);
         writer.put(&npy_header::of_samples(file))?;
         writer.generate(payload, |at, space| content.fill(file.element, at, space))
     }
 
-    fn open(
-        &self,
-        _source: &mut dyn ByteSource,
-        _scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, _: &mut dyn ByteSource, _: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         Ok(Box::new(Npy))
     }
 }
 
 impl Decode for Npy {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let mut window = Window::new(source, &mut scratch.piece)?;
         let prefix = window.prefix(0)?;
         let header_len = npy_header::header_len(prefix, 0)?;
@@ -94,7 +80,7 @@ pub(crate) fn found(header: &Header, file_bytes: u64) -> SampleRead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Element, test_support};
+    use crate::{DecodeError, Element, EncodeError, test_support};
 
     fn spec(dims: &[u64], samples: u64, element: Element) -> FileSpec {
         FileSpec { dims: dims.to_vec(), samples, element, index: 0 }

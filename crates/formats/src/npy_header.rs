@@ -1,7 +1,7 @@
 //! The header of an npy: a magic, a version, and a Python dictionary in text.
 
 use crate::array_sample::{Order, Selection};
-use crate::{DecodeError, Element, FileSpec};
+use crate::{DecodeError, Decoded, Element, FileSpec};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy starts the data at a multiple of this.
@@ -49,7 +49,7 @@ impl Header {
     }
 
     /// Refuses a sample the array does not have; `offset` is where the array begins.
-    pub(crate) fn check_index(&self, index: u64, offset: u64) -> Result<(), DecodeError> {
+    pub(crate) fn check_index(&self, index: u64, offset: u64) -> Decoded<()> {
         if index < self.samples {
             return Ok(());
         }
@@ -108,7 +108,7 @@ fn wrap(text: &[u8]) -> Vec<u8> {
 
 /// The length of the header whose first bytes are `prefix`, [`PREFIX_BYTES`] of them if the array
 /// has as many. `offset` is where the array begins in its file.
-pub(crate) fn header_len(prefix: &[u8], offset: u64) -> Result<u64, DecodeError> {
+pub(crate) fn header_len(prefix: &[u8], offset: u64) -> Decoded<u64> {
     if !prefix.starts_with(MAGIC) {
         let found = prefix[..prefix.len().min(MAGIC.len())].to_vec();
         return Err(DecodeError::NotNpy { offset, found });
@@ -123,7 +123,7 @@ pub(crate) fn header_len(prefix: &[u8], offset: u64) -> Result<u64, DecodeError>
 }
 
 /// Reads a whole header of the length [`header_len`] gave.
-pub(crate) fn parse(header: &[u8], offset: u64) -> Result<Header, DecodeError> {
+pub(crate) fn parse(header: &[u8], offset: u64) -> Decoded<Header> {
     let text_at = if header.get(6) == Some(&1) { 10 } else { 12 };
     let mut text = Text { bytes: header, at: text_at, offset };
     let (mut element, mut fortran_order, mut shape) = (None, None, None);
@@ -192,11 +192,11 @@ impl<'a> Text<'a> {
         found
     }
 
-    fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), DecodeError> {
+    fn expect(&mut self, byte: u8, expected: &'static str) -> Decoded<()> {
         if self.take(byte) { Ok(()) } else { Err(self.wrong(expected)) }
     }
 
-    fn string(&mut self, expected: &'static str) -> Result<&'a str, DecodeError> {
+    fn string(&mut self, expected: &'static str) -> Decoded<&'a str> {
         let quote = if self.take(b'\'') {
             b'\''
         } else if self.take(b'"') {
@@ -213,7 +213,7 @@ impl<'a> Text<'a> {
     }
 
     /// The element type, and whether it is big-endian.
-    fn element(&mut self) -> Result<(Element, bool), DecodeError> {
+    fn element(&mut self) -> Decoded<(Element, bool)> {
         let offset = self.offset + self.at as u64;
         let descr = self.string("an element type in quotes")?;
         let element = Element::from_descr(descr)
@@ -221,7 +221,7 @@ impl<'a> Text<'a> {
         Ok((element, descr.starts_with('>')))
     }
 
-    fn boolean(&mut self) -> Result<bool, DecodeError> {
+    fn boolean(&mut self) -> Decoded<bool> {
         self.skip_space();
         let rest = &self.bytes[self.at..];
         let words = [(&b"True"[..], true), (b"False", false)];
@@ -231,7 +231,7 @@ impl<'a> Text<'a> {
         Ok(value)
     }
 
-    fn shape(&mut self) -> Result<Shape, DecodeError> {
+    fn shape(&mut self) -> Decoded<Shape> {
         self.expect(b'(', "(")?;
         let mut shape = Shape { elements: 1, axes: Vec::with_capacity(USUAL_AXES) };
         while !self.take(b')') {
@@ -247,7 +247,7 @@ impl<'a> Text<'a> {
         Ok(shape)
     }
 
-    fn number(&mut self) -> Result<u64, DecodeError> {
+    fn number(&mut self) -> Decoded<u64> {
         self.skip_space();
         let rest = &self.bytes[self.at..];
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -11,12 +11,12 @@ use crc32fast::Hasher;
 use crate::array_sample::ArraySample;
 use crate::framework::FrameworkReader;
 use crate::npy_header::{self, Header, PREFIX_BYTES};
-use crate::sample_sink::Decode;
+use crate::sample_sink::{Decode, Request};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::zip::{self, Member, Packing, Written};
 use crate::{
-    ByteSink, ByteSource, Compression, Content, DecodeError, Element, EncodeError, FileSize,
+    ByteSink, ByteSource, Compression, Content, DecodeError, Decoded, Element, Encoded, FileSize,
     FileSpec, Format, Opened, OptionError, Options, ReadUnit, SampleFormat, SampleRead, SampleSink,
     Scratch,
 };
@@ -60,12 +60,7 @@ impl Format for Npz {
         }
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         let layout = Layout::of(file).ok_or_else(|| file.too_large())?;
         if let Some(level) = self.level {
             return packed::encode(file, content, &layout, level, sink);
@@ -90,11 +85,7 @@ impl Format for Npz {
         writer.put(&zip::directory(&[x, y], layout.directory_at))
     }
 
-    fn open(
-        &self,
-        _source: &mut dyn ByteSource,
-        _scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, _: &mut dyn ByteSource, _: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         Ok(Box::new(OpenedNpz))
     }
 }
@@ -103,13 +94,8 @@ impl Format for Npz {
 struct OpenedNpz;
 
 impl Decode for OpenedNpz {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let mut window = Window::new(source, &mut scratch.piece)?;
         let mut sample = ArraySample::new(sink);
         let header = read_samples(&mut window, &mut scratch.decoded, index, |header, piece| {
@@ -128,8 +114,8 @@ fn read_samples(
     window: &mut Window<'_>,
     decoded: &mut Vec<u8>,
     index: u64,
-    mut visit: impl FnMut(&Header, &[u8]) -> Result<(), DecodeError>,
-) -> Result<Header, DecodeError> {
+    mut visit: impl FnMut(&Header, &[u8]) -> Decoded<()>,
+) -> Decoded<Header> {
     let member = zip::locate(window, SAMPLES)?;
     if member.packing == Packing::Deflated {
         return packed::read_samples(window, &member, decoded, index, visit);
@@ -150,7 +136,7 @@ fn read_samples(
     Ok(header)
 }
 
-pub(crate) fn check_crc(member: &Member, found: u32) -> Result<(), DecodeError> {
+pub(crate) fn check_crc(member: &Member, found: u32) -> Decoded<()> {
     if found == member.crc {
         return Ok(());
     }
@@ -163,7 +149,7 @@ pub(crate) fn check_crc(member: &Member, found: u32) -> Result<(), DecodeError> 
 }
 
 /// The npy header that a member begins with.
-fn array_header(window: &mut Window<'_>, member: &Member) -> Result<Header, DecodeError> {
+fn array_header(window: &mut Window<'_>, member: &Member) -> Decoded<Header> {
     let offset = member.data_offset;
     let prefix_len = member.size.min(PREFIX_BYTES as u64);
     let header_len = npy_header::header_len(window.exactly(offset, prefix_len)?, offset)?;

@@ -24,13 +24,13 @@ use flate2::write::GzEncoder;
 use std::io::Write;
 
 use crate::framework::FrameworkReader;
-use crate::sample_sink::{self, Decode};
+use crate::sample_sink::{self, Decode, Request};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    ByteRange, ByteSink, ByteSource, Compression, Content, DecodeError, Element, EncodeError,
-    FileSize, FileSpec, Format, Opened, OptionError, Options, PIECE_BYTES, SampleFormat,
-    SampleRead, SampleSink, Scratch,
+    ByteRange, ByteSink, ByteSource, Compression, Content, DecodeError, Decoded, Element,
+    EncodeError, Encoded, FileSize, FileSpec, Format, Opened, OptionError, Options, PIECE_BYTES,
+    SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 mod body;
@@ -86,12 +86,7 @@ impl Format for Parquet {
         FileSize::About((plain - samples.min(plain)) + (thousandths / 1000) as u64)
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         let layout = self.layout(file)?;
         let mut writer = Writer::new(sink);
         writer.put(MAGIC)?;
@@ -122,11 +117,7 @@ impl Format for Parquet {
         pages.writer.put(MAGIC)
     }
 
-    fn open(
-        &self,
-        source: &mut dyn ByteSource,
-        scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, source: &mut dyn ByteSource, scratch: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         let file_len = source.len().map_err(|source| DecodeError::Size { source })?;
         let (bytes, offset) = footer_bytes(source, file_len, &mut scratch.whole)?;
         let footer = Footer::parse(bytes, offset)?;
@@ -141,7 +132,7 @@ impl Format for Parquet {
 }
 
 impl Parquet {
-    fn layout(&self, file: &FileSpec) -> Result<Layout, EncodeError> {
+    fn layout(&self, file: &FileSpec) -> Encoded<Layout> {
         Layout::of(file, if self.gzip.is_some() { 2 } else { 0 })
     }
 }
@@ -177,7 +168,7 @@ impl Pages<'_> {
         column: Column,
         rows: u64,
         mut fill: impl FnMut(u64, &mut [u8]),
-    ) -> Result<Chunk, EncodeError> {
+    ) -> Encoded<Chunk> {
         let (page_rows, value_bytes) = (layout.page_rows(column), layout.value_bytes(column));
         let mut chunk = Chunk::default();
         let mut done = 0;
@@ -203,7 +194,7 @@ impl Pages<'_> {
         rows: u64,
         bytes: u64,
         fill: impl FnMut(u64, &mut [u8]),
-    ) -> Result<Chunk, EncodeError> {
+    ) -> Encoded<Chunk> {
         let header = page_header(rows, bytes, bytes);
         self.writer.put(&header)?;
         self.writer.generate(bytes, fill)?;
@@ -217,7 +208,7 @@ impl Pages<'_> {
         bytes: u64,
         level: u32,
         mut fill: impl FnMut(u64, &mut [u8]),
-    ) -> Result<Chunk, EncodeError> {
+    ) -> Encoded<Chunk> {
         let offset = self.written;
         let coding = |error: std::io::Error| EncodeError::Coding {
             format: NAME,
@@ -253,7 +244,7 @@ fn footer_bytes<'b>(
     source: &mut dyn ByteSource,
     file_len: u64,
     buffer: &'b mut Vec<u8>,
-) -> Result<(&'b [u8], u64), DecodeError> {
+) -> Decoded<(&'b [u8], u64)> {
     let magic = MAGIC.len() as u64;
     if file_len < magic + TAIL_BYTES {
         let needed = magic + TAIL_BYTES;
@@ -309,7 +300,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn group_of(&self, row: u64) -> Result<usize, DecodeError> {
+    fn group_of(&self, row: u64) -> Decoded<usize> {
         let (offset, samples) = (self.offset, self.footer.rows);
         self.footer.group_of(row).ok_or(DecodeError::SampleIndex { offset, index: row, samples })
     }
@@ -321,7 +312,7 @@ impl Groups {
         row: u64,
         scratch: &mut Scratch,
         keep: &mut K,
-    ) -> Result<u64, DecodeError> {
+    ) -> Decoded<u64> {
         let number = self.group_of(row)?;
         let group = self.footer.groups[number];
         let mut window = Window::new(source, &mut scratch.piece)?;
@@ -351,7 +342,7 @@ impl Groups {
         index: u64,
         scratch: &mut Scratch,
         sink: &mut S,
-    ) -> Result<(u64, u64), DecodeError> {
+    ) -> Decoded<(u64, u64)> {
         let number = self.group_of(index)?;
         let row = index - self.footer.groups[number].first_row;
         let mut pulled = 0;
@@ -378,13 +369,8 @@ impl Groups {
 }
 
 impl Decode for Groups {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let group = self.group_of(index)?;
         let (bytes, file_bytes) = if sink.wants_bytes() {
             self.deliver(source, index, scratch, sink)?
@@ -398,13 +384,8 @@ impl Decode for Groups {
         Ok(SampleRead { bytes, file_bytes, samples: self.footer.rows, element })
     }
 
-    fn locate_sample(
-        &mut self,
-        _source: &mut dyn ByteSource,
-        index: u64,
-        _scratch: &mut Scratch,
-        ranges: &mut Vec<ByteRange>,
-    ) -> Result<(), DecodeError> {
+    fn locate_sample(&mut self, request: Request<'_>, ranges: &mut Vec<ByteRange>) -> Decoded<()> {
+        let Request { index, .. } = request;
         let group = self.footer.groups[self.group_of(index)?];
         ranges.push(ByteRange { offset: group.offset, len: Some(group.len) });
         Ok(())

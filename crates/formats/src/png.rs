@@ -17,11 +17,11 @@ use simd_adler32::Adler32;
 
 use crate::framework::FrameworkReader;
 use crate::image::{self, Size};
-use crate::sample_sink::Decode;
+use crate::sample_sink::{Decode, Request};
 use crate::writer::Writer;
 use crate::{
-    ByteSink, ByteSource, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format,
-    Opened, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch,
+    ByteSink, ByteSource, Content, DecodeError, Decoded, Element, Encoded, FileSize, FileSpec,
+    Format, Opened, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 mod chunks;
@@ -78,12 +78,7 @@ impl Format for Png {
         FileSize::Exact(SIGNATURE.len() as u64 + 2 * CHUNK_FRAME + IHDR_BYTES + data)
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         let size = Size::of("png", SIDE_LIMIT, file)?;
         let mut writer = Writer::new(sink);
         writer.put(&SIGNATURE)?;
@@ -96,23 +91,14 @@ impl Format for Png {
         put_chunk(&mut writer, b"IEND", &[])
     }
 
-    fn open(
-        &self,
-        _source: &mut dyn ByteSource,
-        _scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, _: &mut dyn ByteSource, _: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         Ok(Box::new(Png))
     }
 }
 
 impl Decode for Png {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        _index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, scratch, .. } = request;
         let file = image::load(source, &mut scratch.whole)?;
         let chunks = chunks::check(file)?;
         let mut pixels = Pixels::begin(sink, chunks.header)?;
@@ -132,7 +118,7 @@ fn filtered_bytes(size: Size) -> u64 {
     size.pixels() + u64::from(size.height)
 }
 
-fn put_chunk(writer: &mut Writer<'_>, kind: &[u8; 4], body: &[u8]) -> Result<(), EncodeError> {
+fn put_chunk(writer: &mut Writer<'_>, kind: &[u8; 4], body: &[u8]) -> Encoded<()> {
     let mut crc = Hasher::new();
     crc.update(kind);
     crc.update(body);
@@ -143,7 +129,7 @@ fn put_chunk(writer: &mut Writer<'_>, kind: &[u8; 4], body: &[u8]) -> Result<(),
 }
 
 /// The image as one zlib stream of stored blocks, a block a chunk.
-fn put_data(writer: &mut Writer<'_>, size: Size, content: &Content) -> Result<(), EncodeError> {
+fn put_data(writer: &mut Writer<'_>, size: Size, content: &Content) -> Encoded<()> {
     let mut rows = Rows::new(size, content);
     let mut adler = Adler32::new();
     let total = filtered_bytes(size);
@@ -232,8 +218,8 @@ fn decode(
     file: &[u8],
     chunks: &Chunks,
     row: &mut Vec<u8>,
-    mut visit: impl FnMut(InterlaceInfo, &[u8]) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
+    mut visit: impl FnMut(InterlaceInfo, &[u8]) -> Decoded<()>,
+) -> Decoded<()> {
     let coding = |error: ::png::DecodingError| wrong(error, chunks.data_offset);
     let row_bytes = chunks.header.row_bytes();
     let limit = row_limit(file.len() as u64);

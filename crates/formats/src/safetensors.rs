@@ -10,12 +10,12 @@
 //! there is none of that name.
 
 use crate::framework::FrameworkReader;
-use crate::sample_sink::{self, Decode};
+use crate::sample_sink::{self, Decode, Request};
 use crate::window::Window;
 use crate::writer::Writer;
 use crate::{
-    ByteRange, ByteSink, ByteSource, Content, DecodeError, Element, EncodeError, FileSize,
-    FileSpec, Format, Mapping, Opened, SampleFormat, SampleRead, SampleSink, Scratch,
+    ByteRange, ByteSink, ByteSource, Content, DecodeError, Decoded, Element, EncodeError, Encoded,
+    FileSize, FileSpec, Format, Mapping, Opened, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 pub mod header;
@@ -45,12 +45,7 @@ impl Format for SafeTensors {
         FileSize::Exact(Layout::of(file).map_or(u64::MAX, |layout| layout.size))
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         if file.element == Element::Complex128 {
             let what = "has no element type complex128, only complex64".to_owned();
             return Err(EncodeError::Layout { format: NAME, what });
@@ -69,11 +64,7 @@ impl Format for SafeTensors {
         Ok(())
     }
 
-    fn open(
-        &self,
-        source: &mut dyn ByteSource,
-        scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, source: &mut dyn ByteSource, scratch: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         let mut window = Window::new(source, &mut scratch.piece)?;
         let file_len = window.len();
         let first = window.at_least(0, file_len.min(LENGTH_BYTES), FIRST_BYTES)?;
@@ -139,13 +130,8 @@ struct Samples {
 }
 
 impl Decode for Samples {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let (mut at, end) = self.tensor.sample(index)?;
         let bytes = end - at;
         let mut window = Window::new(source, &mut scratch.piece)?;
@@ -163,13 +149,8 @@ impl Decode for Samples {
         })
     }
 
-    fn locate_sample(
-        &mut self,
-        _source: &mut dyn ByteSource,
-        index: u64,
-        _scratch: &mut Scratch,
-        ranges: &mut Vec<ByteRange>,
-    ) -> Result<(), DecodeError> {
+    fn locate_sample(&mut self, request: Request<'_>, ranges: &mut Vec<ByteRange>) -> Decoded<()> {
+        let Request { index, .. } = request;
         let (offset, end) = self.tensor.sample(index)?;
         ranges.push(ByteRange { offset, len: Some(end - offset) });
         Ok(())

@@ -4,7 +4,7 @@
 //! no sink at all: no call, no copy, no branch per piece.
 
 use crate::{
-    ByteRange, ByteSource, DecodeError, Element, Opened, SampleRead, Scratch, StreamError,
+    ByteRange, ByteSource, DecodeError, Decoded, Element, Opened, SampleRead, Scratch, Streamed,
 };
 
 /// One part of a sample, announced before its bytes.
@@ -34,10 +34,10 @@ impl SamplePart<'_> {
 /// sink was given is a sample only once the read has returned without an error.
 pub trait SampleSink {
     /// Begins a part of at most [`room_bytes`](SampleSink::room_bytes).
-    fn begin(&mut self, part: &SamplePart<'_>) -> Result<(), StreamError>;
+    fn begin(&mut self, part: &SamplePart<'_>) -> Streamed<()>;
 
     /// Takes the next bytes of the part.
-    fn put(&mut self, bytes: &[u8]) -> Result<(), StreamError>;
+    fn put(&mut self, bytes: &[u8]) -> Streamed<()>;
 
     /// The size of the largest part that it still takes. A file that announces a larger one is refused
     /// before anything is allocated; decoders that must reorder a sample hold as much themselves.
@@ -50,11 +50,11 @@ pub trait SampleSink {
 }
 
 impl<S: SampleSink + ?Sized> SampleSink for &mut S {
-    fn begin(&mut self, part: &SamplePart<'_>) -> Result<(), StreamError> {
+    fn begin(&mut self, part: &SamplePart<'_>) -> Streamed<()> {
         (**self).begin(part)
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
+    fn put(&mut self, bytes: &[u8]) -> Streamed<()> {
         (**self).put(bytes)
     }
 
@@ -73,12 +73,12 @@ pub struct Discard;
 
 impl SampleSink for Discard {
     #[inline(always)]
-    fn begin(&mut self, _part: &SamplePart<'_>) -> Result<(), StreamError> {
+    fn begin(&mut self, _part: &SamplePart<'_>) -> Streamed<()> {
         Ok(())
     }
 
     #[inline(always)]
-    fn put(&mut self, _bytes: &[u8]) -> Result<(), StreamError> {
+    fn put(&mut self, _bytes: &[u8]) -> Streamed<()> {
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl Collect {
 }
 
 impl SampleSink for Collect {
-    fn begin(&mut self, part: &SamplePart<'_>) -> Result<(), StreamError> {
+    fn begin(&mut self, part: &SamplePart<'_>) -> Streamed<()> {
         let size = part.size_bytes().filter(|&size| size <= self.room_bytes());
         let size = size.ok_or_else(|| format!("part {:?} is too large", part.name))?;
         let mut bytes = Vec::new();
@@ -148,7 +148,7 @@ impl SampleSink for Collect {
         Ok(())
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
+    fn put(&mut self, bytes: &[u8]) -> Streamed<()> {
         let missing = self.missing_bytes.checked_sub(bytes.len() as u64);
         let (Some(missing), Some(part)) = (missing, self.parts.last_mut()) else {
             return Err("more bytes than the part was announced with".into());
@@ -165,7 +165,7 @@ impl SampleSink for Collect {
 
 /// Announces a part, unless the sink has no room for it.
 #[inline]
-pub(crate) fn begin<S: SampleSink>(sink: &mut S, part: SamplePart<'_>) -> Result<(), DecodeError> {
+pub(crate) fn begin<S: SampleSink>(sink: &mut S, part: SamplePart<'_>) -> Decoded<()> {
     if !sink.wants_bytes() {
         return Ok(());
     }
@@ -175,20 +175,12 @@ pub(crate) fn begin<S: SampleSink>(sink: &mut S, part: SamplePart<'_>) -> Result
 
 /// Announces `len` bytes that are no numbers of a NumPy type.
 #[inline]
-pub(crate) fn begin_raw<S: SampleSink>(
-    sink: &mut S,
-    name: &str,
-    len: u64,
-) -> Result<(), DecodeError> {
+pub(crate) fn begin_raw<S: SampleSink>(sink: &mut S, name: &str, len: u64) -> Decoded<()> {
     begin(sink, SamplePart { name, element: None, shape: &[len] })
 }
 
 /// Refuses a part that the sink has no room for.
-pub(crate) fn check_room<S: SampleSink>(
-    sink: &S,
-    part: &str,
-    needed: u64,
-) -> Result<(), DecodeError> {
+pub(crate) fn check_room<S: SampleSink>(sink: &S, part: &str, needed: u64) -> Decoded<()> {
     let limit = sink.room_bytes();
     if needed <= limit {
         return Ok(());
@@ -198,29 +190,24 @@ pub(crate) fn check_room<S: SampleSink>(
 
 /// Hands the next bytes of the part over.
 #[inline]
-pub(crate) fn put<S: SampleSink>(sink: &mut S, bytes: &[u8]) -> Result<(), DecodeError> {
+pub(crate) fn put<S: SampleSink>(sink: &mut S, bytes: &[u8]) -> Decoded<()> {
     sink.put(bytes).map_err(|source| DecodeError::SampleSink { source })
+}
+
+/// What a caller of [`Opened`] asks for: a sample of a file, and the memory to read it with.
+pub(crate) struct Request<'a> {
+    pub(crate) source: &'a mut dyn ByteSource,
+    pub(crate) index: u64,
+    pub(crate) scratch: &'a mut Scratch,
 }
 
 /// A file that has been opened, as formats implement it: one decoder for all sinks.
 pub(crate) trait Decode: Send {
     /// Reads one sample the way the framework's reader would and hands it to `sink`.
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError>;
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead>;
 
     /// [`Opened::locate`].
-    fn locate_sample(
-        &mut self,
-        _source: &mut dyn ByteSource,
-        _index: u64,
-        _scratch: &mut Scratch,
-        ranges: &mut Vec<ByteRange>,
-    ) -> Result<(), DecodeError> {
+    fn locate_sample(&mut self, _request: Request<'_>, ranges: &mut Vec<ByteRange>) -> Decoded<()> {
         ranges.push(ByteRange::WHOLE);
         Ok(())
     }
@@ -232,8 +219,8 @@ impl<D: Decode> Opened for D {
         source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
-    ) -> Result<SampleRead, DecodeError> {
-        self.decode(source, index, scratch, &mut Discard)
+    ) -> Decoded<SampleRead> {
+        self.decode(Request { source, index, scratch }, &mut Discard)
     }
 
     fn read_into(
@@ -242,8 +229,8 @@ impl<D: Decode> Opened for D {
         index: u64,
         scratch: &mut Scratch,
         mut sink: &mut dyn SampleSink,
-    ) -> Result<SampleRead, DecodeError> {
-        self.decode(source, index, scratch, &mut sink)
+    ) -> Decoded<SampleRead> {
+        self.decode(Request { source, index, scratch }, &mut sink)
     }
 
     fn locate(
@@ -252,19 +239,17 @@ impl<D: Decode> Opened for D {
         index: u64,
         scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,
-    ) -> Result<(), DecodeError> {
-        self.locate_sample(source, index, scratch, ranges)
+    ) -> Decoded<()> {
+        self.locate_sample(Request { source, index, scratch }, ranges)
     }
 }
 
 /// Reads a sample of a file of unknown format; a sink that drops it costs no virtual call per piece.
 pub(crate) fn decode_opened<S: SampleSink>(
     opened: &mut dyn Opened,
-    source: &mut dyn ByteSource,
-    index: u64,
-    scratch: &mut Scratch,
+    Request { source, index, scratch }: Request<'_>,
     sink: &mut S,
-) -> Result<SampleRead, DecodeError> {
+) -> Decoded<SampleRead> {
     if sink.wants_bytes() {
         opened.read_into(source, index, scratch, sink)
     } else {

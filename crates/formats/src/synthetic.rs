@@ -1,10 +1,10 @@
 //! `synthetic`: files that exist so that they can be counted, samples that cost no storage at all.
 
-use crate::sample_sink::Decode;
+use crate::sample_sink::{Decode, Request};
 use crate::writer::Writer;
 use crate::{
-    ByteRange, ByteSink, ByteSource, Content, DecodeError, EncodeError, FileSize, FileSpec, Format,
-    Opened, ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch,
+    ByteRange, ByteSink, ByteSource, Content, Decoded, Encoded, FileSize, FileSpec, Format, Opened,
+    ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 /// The format `synthetic`.
@@ -25,20 +25,11 @@ impl Format for Synthetic {
         FileSize::Exact(file.index.to_string().len() as u64)
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        _content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, _content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         Writer::new(sink).put(file.index.to_string().as_bytes())
     }
 
-    fn open(
-        &self,
-        _source: &mut dyn ByteSource,
-        _scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, _: &mut dyn ByteSource, _: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         Ok(Box::new(Synthetic))
     }
 }
@@ -46,21 +37,17 @@ impl Format for Synthetic {
 impl Decode for Synthetic {
     fn decode<S: SampleSink>(
         &mut self,
-        _source: &mut dyn ByteSource,
-        _index: u64,
-        _scratch: &mut Scratch,
+        _request: Request<'_>,
         _sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    ) -> Decoded<SampleRead> {
         Ok(SampleRead { bytes: 0, file_bytes: 0, samples: 0, element: None })
     }
 
     fn locate_sample(
         &mut self,
-        _source: &mut dyn ByteSource,
-        _index: u64,
-        _scratch: &mut Scratch,
+        _request: Request<'_>,
         _stretches: &mut Vec<ByteRange>,
-    ) -> Result<(), DecodeError> {
+    ) -> Decoded<()> {
         Ok(())
     }
 }

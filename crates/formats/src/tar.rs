@@ -4,8 +4,8 @@
 //! A member is a block of 512 bytes that names it and its data, padded to whole blocks. Names and
 //! sizes that do not fit that block are in a member of their own before it (pax, GNU).
 
-use crate::DecodeError;
 use crate::window::Window;
+use crate::{DecodeError, Decoded};
 
 /// Everything in an archive begins at a multiple of this.
 pub const BLOCK_BYTES: u64 = 512;
@@ -69,11 +69,7 @@ impl Member {
 
 /// The member at `offset`, or `None` at the end of the archive. Of what is not in memory, `reach`
 /// bytes are read, a block at least.
-pub(crate) fn member(
-    window: &mut Window<'_>,
-    offset: u64,
-    reach: u64,
-) -> Result<Option<Member>, DecodeError> {
+pub(crate) fn member(window: &mut Window<'_>, offset: u64, reach: u64) -> Decoded<Option<Member>> {
     let mut at = offset;
     let mut headers = Headers::default();
     loop {
@@ -146,11 +142,7 @@ impl Next {
 
 impl Headers {
     /// Reads a header block, which is at `offset` of the archive.
-    pub fn read(
-        &mut self,
-        block: &[u8; BLOCK_BYTES as usize],
-        offset: u64,
-    ) -> Result<Next, DecodeError> {
+    pub fn read(&mut self, block: &[u8; BLOCK_BYTES as usize], offset: u64) -> Decoded<Next> {
         if block.iter().all(|&byte| byte == 0) {
             return Ok(Next::End);
         }
@@ -175,7 +167,7 @@ impl Headers {
     }
 
     /// Takes the data of a header that extends the next one. It is at `offset` of the archive.
-    pub fn extend(&mut self, kind: u8, data: &[u8], offset: u64) -> Result<(), DecodeError> {
+    pub fn extend(&mut self, kind: u8, data: &[u8], offset: u64) -> Decoded<()> {
         if kind == b'L' {
             self.extension.name = Some(text(data).to_vec());
             return Ok(());
@@ -192,7 +184,7 @@ struct Plain {
 }
 
 impl Plain {
-    fn parse(block: &[u8; BLOCK_BYTES as usize], offset: u64) -> Result<Plain, DecodeError> {
+    fn parse(block: &[u8; BLOCK_BYTES as usize], offset: u64) -> Decoded<Plain> {
         check_sum(block, offset)?;
         let size = number(&block[124..136]).ok_or_else(|| DecodeError::Field {
             format: FORMAT,
@@ -211,7 +203,7 @@ impl Plain {
     }
 }
 
-fn check_sum(block: &[u8; BLOCK_BYTES as usize], offset: u64) -> Result<(), DecodeError> {
+fn check_sum(block: &[u8; BLOCK_BYTES as usize], offset: u64) -> Decoded<()> {
     let found = checksum(block);
     let written = number(&block[CHECKSUM]);
     // Some old writers summed signed bytes.
@@ -271,7 +263,7 @@ struct Data {
 }
 
 impl Data {
-    fn load<'w>(self, window: &'w mut Window<'_>) -> Result<&'w [u8], DecodeError> {
+    fn load<'w>(self, window: &'w mut Window<'_>) -> Decoded<&'w [u8]> {
         let limit = window.capacity();
         if self.size > limit {
             return Err(DecodeError::TooMuch {
@@ -296,7 +288,7 @@ struct Extension {
 impl Extension {
     /// Reads records of the form `LENGTH KEY=VALUE` with a line feed, where the length is that of
     /// the record.
-    fn read_pax(&mut self, records: &[u8], offset: u64) -> Result<(), DecodeError> {
+    fn read_pax(&mut self, records: &[u8], offset: u64) -> Decoded<()> {
         let mut at = 0;
         // Some writers pad with zeros, which Python takes for the end.
         while at < records.len() && records[at] != 0 {

@@ -10,11 +10,12 @@ mod example;
 mod stream;
 
 use crate::framework::FrameworkReader;
-use crate::sample_sink::{self, Decode};
+use crate::sample_sink::{self, Decode, Request};
 use crate::writer::Writer;
 use crate::{
-    ByteRange, ByteSink, ByteSource, Companion, CompanionPlace, Content, DecodeError, EncodeError,
-    FileSize, FileSpec, Format, Opened, SampleFormat, SampleRead, SampleSink, Scratch,
+    ByteRange, ByteSink, ByteSource, Companion, CompanionPlace, Content, DecodeError, Decoded,
+    EncodeError, Encoded, FileSize, FileSpec, Format, Opened, SampleFormat, SampleRead, SampleSink,
+    Scratch,
 };
 use example::Example;
 use stream::{Payload, Reader, Stream};
@@ -57,12 +58,7 @@ impl Format for TfRecord {
         FileSize::Exact(size.unwrap_or(u64::MAX))
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         let example = fitting_example(file)?;
         let before = [&record_header(example.len())[..], &example.before_image].concat();
         let before_crc = crc32c::crc32c(&example.before_image);
@@ -96,7 +92,7 @@ impl Format for TfRecord {
         _which: &Companion,
         file: &FileSpec,
         sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    ) -> Encoded<()> {
         let record = fitting_example(file)?.len() + FRAME_BYTES;
         let mut writer = Writer::new(sink);
         let mut lines = Vec::with_capacity(INDEX_PIECE_BYTES + 64);
@@ -114,18 +110,14 @@ impl Format for TfRecord {
         writer.put(&lines)
     }
 
-    fn open(
-        &self,
-        source: &mut dyn ByteSource,
-        scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, source: &mut dyn ByteSource, scratch: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         let stream = Stream::open(source, scratch)?;
         Ok(Box::new(Cursor { stream, next: 0, at: 0 }))
     }
 }
 
 /// The example that a sample of the file becomes, if files of such examples can be.
-fn fitting_example(file: &FileSpec) -> Result<Example, EncodeError> {
+fn fitting_example(file: &FileSpec) -> Encoded<Example> {
     let example = Example::of(file).ok_or_else(|| file.too_large())?;
     if example.len() > PAYLOAD_BYTES_MAX {
         let bytes = example.image_bytes;
@@ -164,13 +156,8 @@ struct Cursor {
 }
 
 impl Decode for Cursor {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        _scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, .. } = request;
         let mut reader = self.stream.reader(source);
         let (at, len) = seek(&mut reader, (self.next, self.at), index)
             .inspect_err(|_| (self.next, self.at) = (0, 0))?;
@@ -182,13 +169,8 @@ impl Decode for Cursor {
         Ok(SampleRead { bytes, file_bytes: reader.pulled(), samples: 0, element: None })
     }
 
-    fn locate_sample(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        _scratch: &mut Scratch,
-        ranges: &mut Vec<ByteRange>,
-    ) -> Result<(), DecodeError> {
+    fn locate_sample(&mut self, request: Request<'_>, ranges: &mut Vec<ByteRange>) -> Decoded<()> {
+        let Request { source, index, .. } = request;
         let mut reader = self.stream.reader(source);
         let (at, len) = seek(&mut reader, (self.next, self.at), index)?;
         (self.next, self.at) = (index, at);
@@ -199,7 +181,7 @@ impl Decode for Cursor {
 
 /// Where record `index` begins and how long its payload is, from the record that `stand` tells the
 /// number and place of.
-fn seek(reader: &mut Reader<'_>, stand: (u64, u64), index: u64) -> Result<(u64, u64), DecodeError> {
+fn seek(reader: &mut Reader<'_>, stand: (u64, u64), index: u64) -> Decoded<(u64, u64)> {
     let (mut next, mut at) = if index < stand.0 { (0, 0) } else { stand };
     loop {
         if reader.ends_at(at)? {
@@ -216,7 +198,7 @@ fn seek(reader: &mut Reader<'_>, stand: (u64, u64), index: u64) -> Result<(u64, 
 }
 
 /// The length in the header at `at`, if its checksum is right and the file has as many bytes.
-fn payload_len(reader: &mut Reader<'_>, at: u64) -> Result<u64, DecodeError> {
+fn payload_len(reader: &mut Reader<'_>, at: u64) -> Decoded<u64> {
     let truncated = |needed: u64, found| DecodeError::Truncated { offset: found, needed, found };
     let left = reader.len() - at;
     if left < HEADER_BYTES {
@@ -255,7 +237,7 @@ fn payload_len(reader: &mut Reader<'_>, at: u64) -> Result<u64, DecodeError> {
 /// Tells the files that TensorFlow writes compressed from those that are of another kind.
 ///
 /// Only asked once a first header has turned out wrong.
-fn check_beginning(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+fn check_beginning(reader: &mut Reader<'_>) -> Decoded<()> {
     let mut found = Vec::new();
     for at in 0..reader.len().min(8) {
         let [byte] = reader.array(at)?;
@@ -282,7 +264,7 @@ fn read_record<S: SampleSink>(
     at: u64,
     len: u64,
     sink: &mut S,
-) -> Result<u64, DecodeError> {
+) -> Decoded<u64> {
     let begin = at + HEADER_BYTES;
     let mut payload = Payload::new(reader, begin, len, sink);
     let image = example::walk(&mut payload);

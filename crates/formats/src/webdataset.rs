@@ -13,14 +13,14 @@
 use crate::array_sample::ArraySample;
 use crate::framework::FrameworkReader;
 use crate::npy_header::{self, Header, PREFIX_BYTES};
-use crate::sample_sink::{self, Decode};
+use crate::sample_sink::{self, Decode, Request};
 use crate::scratch::AlignedBuffer;
 use crate::tar::{self, BLOCK_BYTES, Member, RECORD_BYTES};
 use crate::window::{Held, Window};
 use crate::writer::Writer;
 use crate::{
-    ByteRange, ByteSink, ByteSource, Content, DecodeError, Discard, Element, EncodeError, FileSize,
-    FileSpec, Format, Opened, SampleFormat, SampleRead, SampleSink, Scratch,
+    ByteRange, ByteSink, ByteSource, Content, DecodeError, Decoded, Discard, Element, Encoded,
+    FileSize, FileSpec, Format, Opened, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 const LABEL: &[u8] = b"0";
@@ -48,12 +48,7 @@ impl Format for WebDataset {
         FileSize::Exact(Layout::of(file).map_or(u64::MAX, |layout| layout.file))
     }
 
-    fn encode(
-        &self,
-        file: &FileSpec,
-        content: &Content,
-        sink: &mut dyn ByteSink,
-    ) -> Result<(), EncodeError> {
+    fn encode(&self, file: &FileSpec, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
         let layout = Layout::of(file).ok_or_else(|| file.too_large())?;
         let mut writer = Writer::new(sink);
         let zeros = |_, space: &mut [u8]| space.fill(0);
@@ -73,11 +68,7 @@ impl Format for WebDataset {
         writer.generate(layout.file - layout.end, zeros)
     }
 
-    fn open(
-        &self,
-        _source: &mut dyn ByteSource,
-        _scratch: &mut Scratch,
-    ) -> Result<Box<dyn Opened>, DecodeError> {
+    fn open(&self, _: &mut dyn ByteSource, _: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         Ok(Box::new(Shard::default()))
     }
 }
@@ -144,24 +135,14 @@ struct Sample {
 }
 
 impl Decode for Shard {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let (sample, file_bytes) = self.go_to(source, index, scratch, &mut Purpose::Read(sink))?;
         Ok(SampleRead { bytes: sample.bytes, file_bytes, samples: 0, element: sample.element })
     }
 
-    fn locate_sample(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        ranges: &mut Vec<ByteRange>,
-    ) -> Result<(), DecodeError> {
+    fn locate_sample(&mut self, request: Request<'_>, ranges: &mut Vec<ByteRange>) -> Decoded<()> {
+        let Request { source, index, scratch } = request;
         let (sample, _) = self.go_to(source, index, scratch, &mut Purpose::<Discard>::Locate)?;
         let len = Some(sample.end - sample.start);
         ranges.push(ByteRange { offset: sample.start, len });
@@ -177,7 +158,7 @@ impl Shard {
         index: u64,
         scratch: &mut Scratch,
         purpose: &mut Purpose<'_, S>,
-    ) -> Result<(Sample, u64), DecodeError> {
+    ) -> Decoded<(Sample, u64)> {
         let held = std::mem::take(&mut self.held);
         let begun = match &mut self.begun {
             Some(begun) => begun,
@@ -213,7 +194,7 @@ impl Walk {
         window: &mut Window<'_>,
         index: u64,
         purpose: &mut Purpose<'_, S>,
-    ) -> Result<Sample, DecodeError> {
+    ) -> Decoded<Sample> {
         let mut key = None;
         let mut found: Option<Sample> = None;
         // Next to small members the rest of the piece is worth its read; after large ones that are
@@ -257,7 +238,7 @@ impl Sample {
         member: &Member,
         key_len: usize,
         sink: &mut S,
-    ) -> Result<(), DecodeError> {
+    ) -> Decoded<()> {
         let size = member.size;
         // After the key and its dot; looked at only by sinks.
         let extension = || String::from_utf8_lossy(&member.name[key_len + 1..]).into_owned();
@@ -287,8 +268,8 @@ impl Sample {
 fn read_member(
     window: &mut Window<'_>,
     member: &Member,
-    mut visit: impl FnMut(&[u8]) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
+    mut visit: impl FnMut(&[u8]) -> Decoded<()>,
+) -> Decoded<()> {
     let (mut at, end) = (member.data_offset, member.data_end());
     while at < end {
         // What follows the member in the same piece is read next.
@@ -300,7 +281,7 @@ fn read_member(
 }
 
 /// The header of the array in a member.
-fn array(window: &mut Window<'_>, member: &Member) -> Result<Header, DecodeError> {
+fn array(window: &mut Window<'_>, member: &Member) -> Decoded<Header> {
     let offset = member.data_offset;
     let too_short = |needed| DecodeError::MemberTooShort {
         offset,

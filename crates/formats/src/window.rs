@@ -4,7 +4,7 @@
 //! that the reads of a long stream are aligned. Bytes that are in memory are never read again.
 
 use crate::npy_header::PREFIX_BYTES;
-use crate::{ByteSource, DecodeError};
+use crate::{ByteSource, DecodeError, Decoded};
 
 /// A source seen through the caller's buffer.
 pub(crate) struct Window<'a> {
@@ -29,10 +29,7 @@ pub(crate) struct Held {
 
 impl<'a> Window<'a> {
     /// Looks at `source` in pieces of the size that it likes and that fits into `scratch`.
-    pub(crate) fn new(
-        source: &'a mut dyn ByteSource,
-        scratch: &'a mut [u8],
-    ) -> Result<Self, DecodeError> {
+    pub(crate) fn new(source: &'a mut dyn ByteSource, scratch: &'a mut [u8]) -> Decoded<Self> {
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
         Ok(Window::with_len(source, scratch, len))
     }
@@ -85,7 +82,7 @@ impl<'a> Window<'a> {
     }
 
     /// Refuses a file that ends before `end`.
-    pub(crate) fn check_end(&self, end: u64) -> Result<(), DecodeError> {
+    pub(crate) fn check_end(&self, end: u64) -> Decoded<()> {
         if end <= self.len {
             return Ok(());
         }
@@ -93,25 +90,20 @@ impl<'a> Window<'a> {
     }
 
     /// The `len` bytes at `offset`.
-    pub(crate) fn exactly(&mut self, offset: u64, len: u64) -> Result<&[u8], DecodeError> {
+    pub(crate) fn exactly(&mut self, offset: u64, len: u64) -> Decoded<&[u8]> {
         let bytes = self.at_least(offset, len, u64::MAX)?;
         Ok(&bytes[..len as usize])
     }
 
     /// As many of the first bytes of an npy header at `offset` as the file has.
-    pub(crate) fn prefix(&mut self, offset: u64) -> Result<&[u8], DecodeError> {
+    pub(crate) fn prefix(&mut self, offset: u64) -> Decoded<&[u8]> {
         self.exactly(offset, self.len.saturating_sub(offset).min(PREFIX_BYTES as u64))
     }
 
     /// The bytes from `offset` on: at least `least` of them, none at or after `limit` beyond that.
     ///
     /// What is in memory is used first; otherwise one read fetches the rest of the piece.
-    pub(crate) fn at_least(
-        &mut self,
-        offset: u64,
-        least: u64,
-        limit: u64,
-    ) -> Result<&[u8], DecodeError> {
+    pub(crate) fn at_least(&mut self, offset: u64, least: u64, limit: u64) -> Decoded<&[u8]> {
         let end = offset.saturating_add(least);
         self.check_end(end)?;
         let in_memory = self.start..=self.start + self.filled as u64;
@@ -125,7 +117,7 @@ impl<'a> Window<'a> {
     }
 
     /// Reads the bytes at `offset` past the buffer, with one read.
-    pub(crate) fn read_into(&mut self, offset: u64, into: &mut [u8]) -> Result<(), DecodeError> {
+    pub(crate) fn read_into(&mut self, offset: u64, into: &mut [u8]) -> Decoded<()> {
         let wanted = into.len() as u64;
         self.check_end(offset.saturating_add(wanted))?;
         self.source.read_exact_at(offset, into).map_err(|source| DecodeError::Source {
@@ -153,7 +145,7 @@ impl<'a> Window<'a> {
 
     /// Reads `len` bytes at `offset`, and what is left of their blocks if there is room, in place of
     /// what was in memory.
-    fn load(&mut self, offset: u64, len: u64) -> Result<(), DecodeError> {
+    fn load(&mut self, offset: u64, len: u64) -> Decoded<()> {
         let capacity = self.capacity();
         if len > capacity {
             return Err(DecodeError::Scratch { offset, needed: len, found: capacity });

@@ -1,6 +1,6 @@
 //! A sink with a position.
 
-use crate::{ByteSink, EncodeError, PIECE_BYTES};
+use crate::{ByteSink, EncodeError, Encoded, PIECE_BYTES};
 
 /// Writes to a sink and knows how far it came, for the offset in an error.
 pub(crate) struct Writer<'a> {
@@ -24,7 +24,7 @@ impl<'a> Writer<'a> {
         &mut self,
         len: u64,
         mut fill: impl FnMut(u64, &mut [u8]),
-    ) -> Result<(), EncodeError> {
+    ) -> Encoded<()> {
         let mut done = 0;
         while done < len {
             let want = (len - done).min(PIECE_BYTES as u64) as usize;
@@ -39,14 +39,14 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Encoded<()> {
         self.generate(bytes.len() as u64, |at, space| {
             let at = at as usize;
             space.copy_from_slice(&bytes[at..at + space.len()]);
         })
     }
 
-    pub(crate) fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), EncodeError> {
+    pub(crate) fn patch(&mut self, offset: u64, bytes: &[u8]) -> Encoded<()> {
         self.sink.patch(offset, bytes).map_err(|source| EncodeError::Sink { offset, source })
     }
 }

@@ -9,7 +9,7 @@ use crate::zip_records::{
     END, END_BYTES, END64, END64_BYTES, ENTRY, ENTRY_BYTES, LOCAL, LOCAL_BYTES, LOCATOR64,
     LOCATOR64_BYTES, ZIP64_EXTRA, put_end64, put16, put32, put64, zip64_values,
 };
-use crate::{DecodeError, Method};
+use crate::{DecodeError, Decoded, Method};
 
 pub(crate) const COMMENT_BYTES_MAX: u64 = 0xFFFF;
 /// Holds the directory and the end of any npz with two members and no comment.
@@ -129,14 +129,14 @@ fn narrow_or_extra<const N: usize>(values: [u64; N], extra: &mut Vec<u8>) -> [u3
 }
 
 /// Finds a member. One read is enough if the file fits into a piece, two if it does not.
-pub(crate) fn locate(window: &mut Window<'_>, name: &'static str) -> Result<Member, DecodeError> {
+pub(crate) fn locate(window: &mut Window<'_>, name: &'static str) -> Decoded<Member> {
     let directory = directory_of(window)?;
     let entry = find_entry(window, &directory, name)?;
     member(window, &directory, &entry, name)
 }
 
 /// Where the directory stands, by the records at the end of the archive.
-pub(crate) fn directory_of(window: &mut Window<'_>) -> Result<Directory, DecodeError> {
+pub(crate) fn directory_of(window: &mut Window<'_>) -> Decoded<Directory> {
     let end_at = find_end(window)?;
     Directory::read(window, end_at)
 }
@@ -147,7 +147,7 @@ pub(crate) fn member(
     directory: &Directory,
     entry: &Entry,
     name: &str,
-) -> Result<Member, DecodeError> {
+) -> Decoded<Member> {
     let data_offset = data_offset(window, directory, entry, name)?;
     let &Entry { size, packed_size, packing, crc, .. } = entry;
     Ok(Member { data_offset, size, packed_size, packing, crc })
@@ -159,10 +159,7 @@ pub(crate) fn is_end_without_comment(tail: &[u8]) -> bool {
 }
 
 /// Where the ZIP64 end record stands and how long it is, if there is a locator at `locator_at`.
-pub(crate) fn end64(
-    window: &mut Window<'_>,
-    locator_at: u64,
-) -> Result<Option<(u64, u64)>, DecodeError> {
+pub(crate) fn end64(window: &mut Window<'_>, locator_at: u64) -> Decoded<Option<(u64, u64)>> {
     let end_at = locator_at + LOCATOR64_BYTES;
     if end_at > window.len() {
         return Ok(None);
@@ -171,7 +168,7 @@ pub(crate) fn end64(
 }
 
 /// Where the end record stands, behind which only a comment may follow.
-fn find_end(window: &mut Window<'_>) -> Result<u64, DecodeError> {
+fn find_end(window: &mut Window<'_>) -> Decoded<u64> {
     let len = window.len();
     let whole = len <= window.piece();
     let first = if whole { len } else { TAIL_BYTES.min(window.piece()) };
@@ -207,7 +204,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    fn read(window: &mut Window<'_>, end_at: u64) -> Result<Directory, DecodeError> {
+    fn read(window: &mut Window<'_>, end_at: u64) -> Decoded<Directory> {
         let record = Fields(window.exactly(end_at, END_BYTES)?);
         let mut entries = u64::from(record.u16(10));
         let mut size = u64::from(record.u32(12));
@@ -233,7 +230,7 @@ impl Directory {
 }
 
 /// Where the ZIP64 end record stands, if there is one.
-fn locate_end64(window: &mut Window<'_>, end_at: u64) -> Result<Option<u64>, DecodeError> {
+fn locate_end64(window: &mut Window<'_>, end_at: u64) -> Decoded<Option<u64>> {
     let Some(locator_at) = end_at.checked_sub(LOCATOR64_BYTES) else { return Ok(None) };
     let locator = Fields(window.exactly(locator_at, LOCATOR64_BYTES)?);
     if locator.u32(0) != LOCATOR64 {
@@ -266,7 +263,7 @@ pub(crate) fn find_entry(
     window: &mut Window<'_>,
     directory: &Directory,
     name: &'static str,
-) -> Result<Entry, DecodeError> {
+) -> Decoded<Entry> {
     let mut at = directory.offset;
     for _ in 0..directory.entries {
         let wanted = directory.end.saturating_sub(at).min(ENTRY_BYTES);
@@ -294,7 +291,7 @@ fn past_directory(offset: u64, end: u64, directory: &Directory) -> DecodeError {
     DecodeError::ZipRange { offset, record: "zip directory entry", end, found: directory.end }
 }
 
-fn read_entry(entry: Fields<'_>, at: u64, name: &str) -> Result<Entry, DecodeError> {
+fn read_entry(entry: Fields<'_>, at: u64, name: &str) -> Decoded<Entry> {
     let refused = |method| DecodeError::Method { offset: at, member: name.to_owned(), method };
     let packing = match (entry.u16(8) & 1, entry.u16(10)) {
         (0, 0) => Packing::Stored,
@@ -325,7 +322,7 @@ fn data_offset(
     directory: &Directory,
     entry: &Entry,
     name: &str,
-) -> Result<u64, DecodeError> {
+) -> Decoded<u64> {
     let at = entry.header_offset;
     let beyond = |end: Option<u64>| DecodeError::ZipRange {
         offset: entry.at,
@@ -371,12 +368,7 @@ impl Fields<'_> {
         *self.0[at..].first_chunk().expect("the record's length was checked when it was read")
     }
 
-    fn expect(
-        &self,
-        signature: u32,
-        expected: &'static str,
-        offset: u64,
-    ) -> Result<(), DecodeError> {
+    fn expect(&self, signature: u32, expected: &'static str, offset: u64) -> Decoded<()> {
         if self.0.starts_with(&signature.to_le_bytes()) {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use crc32fast::Hasher;
 use super::NAME;
 use crate::deflate::{BUFFER_BYTES, Inflater, scaled};
 use crate::window::Window;
-use crate::{DecodeError, Element};
+use crate::{DecodeError, Decoded, Element};
 
 /// What every gzip file begins with.
 pub(super) const MAGIC: [u8; 2] = [0x1F, 0x8B];
@@ -26,8 +26,8 @@ pub(super) fn trailer(crc: u32, size: u64) -> [u8; TRAILER_BYTES as usize] {
 pub(super) fn expand(
     window: &mut Window<'_>,
     decoded: &mut Vec<u8>,
-    mut feed: impl FnMut(&[u8]) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
+    mut feed: impl FnMut(&[u8]) -> Decoded<()>,
+) -> Decoded<()> {
     decoded.resize(decoded.len().max(BUFFER_BYTES), 0);
     let buffer = &mut decoded[..BUFFER_BYTES];
     let len = window.len();
@@ -54,13 +54,7 @@ pub(super) fn expand(
     }
 }
 
-fn check_trailer(
-    window: &mut Window<'_>,
-    at: u64,
-    begin: u64,
-    crc: u32,
-    size: u64,
-) -> Result<(), DecodeError> {
+fn check_trailer(window: &mut Window<'_>, at: u64, begin: u64, crc: u32, size: u64) -> Decoded<()> {
     let trailer = window.exactly(at, TRAILER_BYTES)?;
     let field = |at: usize| {
         trailer[at..].first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).unwrap_or_default()
@@ -88,7 +82,7 @@ fn check_trailer(
 }
 
 /// Where the deflated bytes of the member at `begin` are, after a header with any of gzip's fields.
-fn data_offset(window: &mut Window<'_>, begin: u64) -> Result<u64, DecodeError> {
+fn data_offset(window: &mut Window<'_>, begin: u64) -> Decoded<u64> {
     const HEADER_CRC: u8 = 1 << 1;
     const EXTRA: u8 = 1 << 2;
     const NAME_TEXT: u8 = 1 << 3;

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use super::NAME;
-use crate::DecodeError;
+use crate::{DecodeError, Decoded};
 
 /// The longest number that may be cut by the end of a piece; the shortest text of a 64-bit float
 /// has 24 characters, its exact text could have some hundred.
@@ -71,7 +71,7 @@ impl Rows {
     }
 
     /// Reads the next piece of the text.
-    pub(super) fn feed(&mut self, mut text: &[u8]) -> Result<(), DecodeError> {
+    pub(super) fn feed(&mut self, mut text: &[u8]) -> Decoded<()> {
         if self.carried > 0 {
             let end = text.iter().position(|&byte| is_separator(byte));
             let part = end.map_or(text.len(), |end| end + 1);
@@ -89,7 +89,7 @@ impl Rows {
     }
 
     /// Reads the last row, if it has no end of its own.
-    pub(super) fn finish(mut self) -> Result<Found, DecodeError> {
+    pub(super) fn finish(mut self) -> Decoded<Found> {
         if self.carried > 0 || self.column > 0 {
             self.feed(b"\n")?;
         }
@@ -101,7 +101,7 @@ impl Rows {
     }
 
     /// Keeps a number that is cut.
-    fn carry(&mut self, text: &[u8]) -> Result<(), DecodeError> {
+    fn carry(&mut self, text: &[u8]) -> Decoded<()> {
         let end = self.carried + text.len();
         let Some(room) = self.carry.get_mut(self.carried..end) else {
             return Err(self.wrong(0, format!("a field of more than {CARRY_BYTES} bytes")));
@@ -112,7 +112,7 @@ impl Rows {
     }
 
     /// Reads whole fields and says how many bytes they were.
-    fn walk(&mut self, text: &[u8]) -> Result<usize, DecodeError> {
+    fn walk(&mut self, text: &[u8]) -> Decoded<usize> {
         let mut at = 0;
         // Nobody wants the numbers, but they must be made.
         let mut sum = 0u64;
@@ -212,7 +212,7 @@ impl Rows {
     }
 
     /// The last field of the row begins `at` bytes after `offset`.
-    fn end_row(&mut self, at: u64) -> Result<(), DecodeError> {
+    fn end_row(&mut self, at: u64) -> Decoded<()> {
         let columns = *self.columns.get_or_insert(self.column);
         if columns != self.column {
             return Err(DecodeError::Field {

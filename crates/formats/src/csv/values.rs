@@ -4,7 +4,7 @@
 
 use super::rows::is_separator;
 use crate::sample_sink::{begin, check_room, put};
-use crate::{DecodeError, Element, SamplePart, SampleSink};
+use crate::{Decoded, Element, SamplePart, SampleSink};
 
 /// Goes through a text that [`Rows`](super::rows::Rows) has found to be sound. Does nothing for a sink
 /// that wants no bytes.
@@ -45,13 +45,13 @@ impl<'s, S: SampleSink> Values<'s, S> {
 
     /// Takes the next piece of the text.
     #[inline]
-    pub(super) fn feed(&mut self, text: &[u8]) -> Result<(), DecodeError> {
+    pub(super) fn feed(&mut self, text: &[u8]) -> Decoded<()> {
         if self.sink.wants_bytes() { self.walk(text) } else { Ok(()) }
     }
 
     /// Hands the row over.
     #[inline]
-    pub(super) fn finish(mut self) -> Result<(), DecodeError> {
+    pub(super) fn finish(mut self) -> Decoded<()> {
         if !self.sink.wants_bytes() {
             return Ok(());
         }
@@ -70,7 +70,7 @@ impl<'s, S: SampleSink> Values<'s, S> {
         put(self.sink, &bytes)
     }
 
-    fn walk(&mut self, mut text: &[u8]) -> Result<(), DecodeError> {
+    fn walk(&mut self, mut text: &[u8]) -> Decoded<()> {
         while let Some(end) = text.iter().position(|&byte| is_separator(byte)) {
             let (field, separator) = (&text[..end], text[end]);
             text = &text[end + 1..];
@@ -90,7 +90,7 @@ impl<'s, S: SampleSink> Values<'s, S> {
         Ok(())
     }
 
-    fn field(&mut self, field: &[u8]) -> Result<(), DecodeError> {
+    fn field(&mut self, field: &[u8]) -> Decoded<()> {
         let field = field.trim_ascii();
         if field.is_empty() {
             return Ok(());

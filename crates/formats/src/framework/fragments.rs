@@ -1,6 +1,6 @@
 //! Parts of a file that were read, for parsers that look at it by place.
 
-use crate::{ByteSource, StreamError};
+use crate::{ByteSource, Streamed};
 
 /// A file of which some parts are in memory. What was not read counts as zeros, which look like no
 /// record of any format.
@@ -20,11 +20,11 @@ impl Fragments {
 }
 
 impl ByteSource for Fragments {
-    fn len(&mut self) -> Result<u64, StreamError> {
+    fn len(&mut self) -> Streamed<u64> {
         Ok(self.len)
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Streamed<()> {
         if offset.saturating_add(buf.len() as u64) > self.len {
             return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
         }

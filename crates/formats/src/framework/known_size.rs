@@ -1,9 +1,9 @@
 //! Readers that ask for the size of a file when they open it and not again: libhdf5, and the libraries
 //! that map their files.
 
-use crate::sample_sink::{Decode, decode_opened};
+use crate::sample_sink::{Decode, Request, decode_opened};
 use crate::{
-    ByteSource, Companion, DecodeError, Opened, SampleRead, SampleSink, Scratch, StreamError,
+    ByteSource, Companion, DecodeError, Decoded, Opened, SampleRead, SampleSink, Streamed,
 };
 
 /// How a library opens a file.
@@ -25,7 +25,7 @@ pub(super) const NUMPY_MAP: Opening = Opening { stats: 2, is_exact: false };
 
 impl Opening {
     /// The size of the file, asked for as often as the library does.
-    fn size(self, source: &mut dyn ByteSource) -> Result<u64, StreamError> {
+    fn size(self, source: &mut dyn ByteSource) -> Streamed<u64> {
         let mut len = 0;
         for _ in 0..self.stats.max(1) {
             len = source.len()?;
@@ -37,8 +37,8 @@ impl Opening {
     pub(super) fn open(
         self,
         source: &mut dyn ByteSource,
-        open: impl FnOnce(&mut dyn ByteSource) -> Result<Box<dyn Opened>, DecodeError>,
-    ) -> Result<OfKnownSize, DecodeError> {
+        open: impl FnOnce(&mut dyn ByteSource) -> Decoded<Box<dyn Opened>>,
+    ) -> Decoded<OfKnownSize> {
         let len = self.size(source).map_err(|source| DecodeError::Size { source })?;
         let inner = open(&mut KnownSize { source, len, opening: self })?;
         Ok(OfKnownSize { inner, len, opening: self })
@@ -53,15 +53,10 @@ pub(super) struct OfKnownSize {
 }
 
 impl Decode for OfKnownSize {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
-        let mut source = KnownSize { source, len: self.len, opening: self.opening };
-        decode_opened(&mut *self.inner, &mut source, index, scratch, sink)
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
+        let source = &mut KnownSize { source, len: self.len, opening: self.opening };
+        decode_opened(&mut *self.inner, Request { source, index, scratch }, sink)
     }
 }
 
@@ -73,11 +68,11 @@ struct KnownSize<'a> {
 }
 
 impl ByteSource for KnownSize<'_> {
-    fn len(&mut self) -> Result<u64, StreamError> {
+    fn len(&mut self) -> Streamed<u64> {
         Ok(self.len)
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Streamed<()> {
         self.source.read_exact_at(offset, buf)
     }
 
@@ -89,7 +84,7 @@ impl ByteSource for KnownSize<'_> {
         self.source.piece_bytes()
     }
 
-    fn companion(&mut self, which: &Companion) -> Result<Box<dyn ByteSource + '_>, StreamError> {
+    fn companion(&mut self, which: &Companion) -> Streamed<Box<dyn ByteSource + '_>> {
         let source = self.source.companion(which)?;
         Ok(Box::new(OpenedCompanion { source, opening: self.opening, len: None }))
     }
@@ -103,14 +98,14 @@ struct OpenedCompanion<'a> {
 }
 
 impl ByteSource for OpenedCompanion<'_> {
-    fn len(&mut self) -> Result<u64, StreamError> {
+    fn len(&mut self) -> Streamed<u64> {
         match self.len {
             Some(len) => Ok(len),
             None => Ok(*self.len.insert(self.opening.size(self.source.as_mut())?)),
         }
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Streamed<()> {
         self.source.read_exact_at(offset, buf)
     }
 }

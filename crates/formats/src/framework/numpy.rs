@@ -7,9 +7,9 @@ use super::python_file::{self, PythonFile};
 use super::zipfile::{self, ZipMember};
 use crate::array_sample::ArraySample;
 use crate::npy_header::{self, Header, PREFIX_BYTES};
-use crate::sample_sink::Decode;
+use crate::sample_sink::{Decode, Request};
 use crate::zip::Member;
-use crate::{ByteSource, DecodeError, SampleRead, SampleSink, Scratch, npy, npz};
+use crate::{ByteSource, DecodeError, Decoded, SampleRead, SampleSink, Scratch, npy, npz};
 
 /// An archive of which nothing is known yet.
 pub(super) struct Archive {
@@ -18,13 +18,8 @@ pub(super) struct Archive {
 
 impl Decode for Archive {
     /// `np.load(path)["x"]`: all of `x`, whichever sample of it is asked for.
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let Scratch { piece, buffered, .. } = scratch;
         let mut file = buffered.open(source, self.libraries.python)?;
         look_at_magic(&mut file)?;
@@ -35,7 +30,7 @@ impl Decode for Archive {
 }
 
 /// `np.load` tells formats by their first bytes, and goes back.
-fn look_at_magic(file: &mut PythonFile<'_>) -> Result<(), DecodeError> {
+fn look_at_magic(file: &mut PythonFile<'_>) -> Decoded<()> {
     file.read(&mut [0; NUMPY_MAGIC_BYTES])?;
     file.seek(0);
     Ok(())
@@ -48,7 +43,7 @@ fn read_array<S: SampleSink>(
     index: u64,
     piece: &mut [u8],
     sink: &mut S,
-) -> Result<Header, DecodeError> {
+) -> Decoded<Header> {
     let mut array = ZipMember::open(file, member);
     let offset = member.data_offset;
     array.read(&mut [0; NUMPY_MAGIC_BYTES])?;
@@ -90,9 +85,9 @@ fn read_array<S: SampleSink>(
 /// file does not have.
 fn read_header(
     offset: u64,
-    mut read: impl FnMut(&mut [u8]) -> Result<usize, DecodeError>,
-    fits: impl Fn(u64) -> Result<(), DecodeError>,
-) -> Result<Header, DecodeError> {
+    mut read: impl FnMut(&mut [u8]) -> Decoded<usize>,
+    fits: impl Fn(u64) -> Decoded<()>,
+) -> Decoded<Header> {
     let mut header = vec![0; PREFIX_BYTES];
     let mut known = read(&mut header[..8])?;
     let length_bytes = if header[6] == 1 { 2 } else { 4 };
@@ -116,13 +111,8 @@ pub(super) struct Array {
 impl Decode for Array {
     /// `np.load(path)`: the header through Python's file, the array by `np.fromfile`, which reads
     /// through a C file on the same descriptor.
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let mut file = scratch.buffered.open(source, self.libraries.python)?;
         let len = file.len();
         look_at_magic(&mut file)?;
@@ -151,8 +141,8 @@ fn from_file(
     source: &mut dyn ByteSource,
     array: Range<u64>,
     memory: &mut Vec<u8>,
-    mut visit: impl FnMut(&[u8]) -> Result<(), DecodeError>,
-) -> Result<u64, DecodeError> {
+    mut visit: impl FnMut(&[u8]) -> Decoded<()>,
+) -> Decoded<u64> {
     let Range { start: begin, end } = array;
     let len = end - begin;
     source.len().map_err(|source| DecodeError::Size { source })?;
@@ -170,7 +160,7 @@ fn from_file(
         memory.resize(room, 0);
     }
     let mut pulled = 0;
-    let mut read = |offset: u64, len: u64| -> Result<u64, DecodeError> {
+    let mut read = |offset: u64, len: u64| -> Decoded<u64> {
         let found = python_file::read_up_to(source, offset, &mut memory[..len as usize])? as u64;
         pulled += found;
         let (from, to) = (begin.max(offset), end.min(offset + found));

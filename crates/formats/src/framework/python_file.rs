@@ -5,7 +5,7 @@
 //! Seeking inside the buffer keeps it. `lseek` itself is left out: it asks no storage for anything.
 
 use super::library::Python;
-use crate::{ByteSource, DecodeError};
+use crate::{ByteSource, DecodeError, Decoded};
 
 /// The buffer of a file, and its position. Its memory is reused for the next file.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Buffered {
         &'a mut self,
         source: &'a mut dyn ByteSource,
         python: Python,
-    ) -> Result<PythonFile<'a>, DecodeError> {
+    ) -> Decoded<PythonFile<'a>> {
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
         self.size = python.buffer_bytes(source.preferred_bytes());
         if self.memory.len() < self.size {
@@ -99,7 +99,7 @@ impl PythonFile<'_> {
     }
 
     /// `read(len(out))`: how many bytes there were; fewer only at the end of the file.
-    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize, DecodeError> {
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Decoded<usize> {
         let mut done = self.take(out);
         if done == out.len() {
             return Ok(done);
@@ -125,7 +125,7 @@ impl PythonFile<'_> {
     }
 
     /// `readinto(out)`: what is larger than the buffer goes past it, with one call.
-    pub(crate) fn read_into(&mut self, out: &mut [u8]) -> Result<usize, DecodeError> {
+    pub(crate) fn read_into(&mut self, out: &mut [u8]) -> Decoded<usize> {
         let mut done = self.take(out);
         while done < out.len() {
             self.drop_buffer();
@@ -145,7 +145,7 @@ impl PythonFile<'_> {
     }
 
     /// `read()`: asks for one byte more than there should be, and again until nothing comes.
-    pub(crate) fn read_all(&mut self, out: &mut Vec<u8>) -> Result<(), DecodeError> {
+    pub(crate) fn read_all(&mut self, out: &mut Vec<u8>) -> Decoded<()> {
         let buffered = &*self.buffered;
         let left = usize::try_from(buffered.len.saturating_sub(buffered.at));
         let left = left.map_err(|_| self.too_much())?;
@@ -166,14 +166,14 @@ impl PythonFile<'_> {
     }
 
     /// `read` of bytes all of which the file must have.
-    pub(crate) fn read_exact(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
+    pub(crate) fn read_exact(&mut self, out: &mut [u8]) -> Decoded<()> {
         let begin = self.buffered.at;
         let found = self.read(out)?;
         check_full(begin, out.len(), found)
     }
 
     /// `readinto` of bytes all of which the file must have.
-    pub(crate) fn read_exact_into(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
+    pub(crate) fn read_exact_into(&mut self, out: &mut [u8]) -> Decoded<()> {
         let begin = self.buffered.at;
         let found = self.read_into(out)?;
         check_full(begin, out.len(), found)
@@ -204,7 +204,7 @@ impl PythonFile<'_> {
     }
 
     /// One read call straight to the caller.
-    fn raw_read(&mut self, out: &mut [u8]) -> Result<usize, DecodeError> {
+    fn raw_read(&mut self, out: &mut [u8]) -> Decoded<usize> {
         let found = read_up_to(self.source, self.buffered.at, out)?;
         self.pulled += found as u64;
         self.buffered.at += found as u64;
@@ -213,7 +213,7 @@ impl PythonFile<'_> {
     }
 
     /// One read call into the room that the buffer has left.
-    fn fill(&mut self) -> Result<usize, DecodeError> {
+    fn fill(&mut self) -> Decoded<usize> {
         let Buffered { memory, size, start, filled, .. } = &mut *self.buffered;
         let found = read_up_to(self.source, *start + *filled as u64, &mut memory[*filled..*size])?;
         *filled += found;
@@ -222,7 +222,7 @@ impl PythonFile<'_> {
     }
 }
 
-fn check_full(begin: u64, wanted: usize, found: usize) -> Result<(), DecodeError> {
+fn check_full(begin: u64, wanted: usize, found: usize) -> Decoded<()> {
     if found == wanted {
         return Ok(());
     }
@@ -236,7 +236,7 @@ pub(super) fn read_up_to(
     source: &mut dyn ByteSource,
     offset: u64,
     out: &mut [u8],
-) -> Result<usize, DecodeError> {
+) -> Decoded<usize> {
     let wanted = out.len() as u64;
     source.read_up_to(offset, out).map_err(|source| DecodeError::Source { offset, wanted, source })
 }

@@ -3,11 +3,8 @@
 
 use super::library::Python;
 use super::python_file::Buffered;
-use crate::sample_sink::{Decode, decode_opened};
-use crate::{
-    ByteRange, ByteSource, Companion, DecodeError, Opened, SampleRead, SampleSink, Scratch,
-    StreamError,
-};
+use crate::sample_sink::{Decode, Request, decode_opened};
+use crate::{ByteRange, ByteSource, Companion, Decoded, Opened, SampleRead, SampleSink, Streamed};
 
 /// Whose file the bytes of a sample come through.
 #[derive(Debug, Clone, Copy)]
@@ -32,19 +29,17 @@ impl Located {
 
     fn read_spans<S: SampleSink>(
         &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
+        Request { source, index, scratch }: Request<'_>,
         memory: &mut Vec<u8>,
         sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    ) -> Decoded<SampleRead> {
         let Located { inner, through, ranges } = self;
         ranges.clear();
         let mut buffered = std::mem::take(&mut scratch.buffered);
         let mut spans = Spans::new(source, *through, memory, &mut buffered);
         let read = inner.locate(&mut spans, index, scratch, ranges).and_then(|()| {
             spans.ranges = ranges;
-            decode_opened(&mut **inner, &mut spans, index, scratch, sink)
+            decode_opened(&mut **inner, Request { source: &mut spans, index, scratch }, sink)
         });
         scratch.buffered = buffered;
         read
@@ -52,15 +47,10 @@ impl Located {
 }
 
 impl Decode for Located {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let mut memory = std::mem::take(&mut scratch.file);
-        let read = self.read_spans(source, index, scratch, &mut memory, sink);
+        let read = self.read_spans(Request { source, index, scratch }, &mut memory, sink);
         scratch.file = memory;
         read
     }
@@ -89,7 +79,7 @@ impl<'a> Spans<'a> {
     }
 
     /// Brings the range into memory that holds these bytes, if one does.
-    fn bring(&mut self, offset: u64, end: u64) -> Result<(), StreamError> {
+    fn bring(&mut self, offset: u64, end: u64) -> Streamed<()> {
         let holds = |range: &&ByteRange| {
             let range_end = range.len.map(|len| range.offset.saturating_add(len));
             range.offset <= offset && range_end.is_some_and(|range_end| end <= range_end)
@@ -115,7 +105,7 @@ impl<'a> Spans<'a> {
 }
 
 impl ByteSource for Spans<'_> {
-    fn len(&mut self) -> Result<u64, StreamError> {
+    fn len(&mut self) -> Streamed<u64> {
         if let Some(len) = self.len {
             return Ok(len);
         }
@@ -127,7 +117,7 @@ impl ByteSource for Spans<'_> {
         Ok(len)
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Streamed<()> {
         let end = offset.saturating_add(buf.len() as u64);
         let is_held = |held: &std::ops::Range<u64>| held.start <= offset && end <= held.end;
         if !is_held(&self.held) {
@@ -141,7 +131,7 @@ impl ByteSource for Spans<'_> {
         Ok(())
     }
 
-    fn companion(&mut self, which: &Companion) -> Result<Box<dyn ByteSource + '_>, StreamError> {
+    fn companion(&mut self, which: &Companion) -> Streamed<Box<dyn ByteSource + '_>> {
         let source = self.source.companion(which)?;
         Ok(match self.through {
             Through::Nothing => source,
@@ -161,7 +151,7 @@ struct IndexFile<'a> {
 }
 
 impl ByteSource for IndexFile<'_> {
-    fn len(&mut self) -> Result<u64, StreamError> {
+    fn len(&mut self) -> Streamed<u64> {
         match self.len {
             Some(len) => Ok(len),
             None => {
@@ -171,7 +161,7 @@ impl ByteSource for IndexFile<'_> {
         }
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Streamed<()> {
         self.len()?;
         let mut file = self.buffered.resume(self.source.as_mut(), self.python);
         file.seek(offset);

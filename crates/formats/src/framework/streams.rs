@@ -5,11 +5,11 @@ use std::io::ErrorKind;
 
 use super::library::{Libraries, TAR_PROBE_BYTES, TAR_RECORD_BYTES};
 use super::python_file::Buffered;
-use crate::sample_sink::{Decode, decode_opened};
-use crate::{ByteSource, DecodeError, Opened, SampleRead, SampleSink, Scratch, StreamError};
+use crate::sample_sink::{Decode, Request, decode_opened};
+use crate::{ByteSource, Decoded, Opened, SampleRead, SampleSink, Streamed};
 
 /// A file and the stream that its calls go through.
-pub(super) struct Streamed<S> {
+pub(super) struct StreamedFile<S> {
     pub(super) inner: Box<dyn Opened>,
     pub(super) stream: S,
 }
@@ -25,16 +25,12 @@ pub(super) trait Stream: Send {
     fn through<'a>(&'a mut self, source: &'a mut dyn ByteSource) -> Self::Through<'a>;
 }
 
-impl<T: Stream> Decode for Streamed<T> {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
-        let Streamed { inner, stream } = self;
-        decode_opened(&mut **inner, &mut stream.through(source), index, scratch, sink)
+impl<T: Stream> Decode for StreamedFile<T> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
+        let StreamedFile { inner, stream } = self;
+        let source = &mut stream.through(source);
+        decode_opened(&mut **inner, Request { source, index, scratch }, sink)
     }
 }
 
@@ -54,7 +50,7 @@ impl RecordStream {
     }
 
     /// Fills the buffer from `start` on.
-    fn fill(&mut self, source: &mut dyn ByteSource, start: u64) -> Result<(), StreamError> {
+    fn fill(&mut self, source: &mut dyn ByteSource, start: u64) -> Streamed<()> {
         (self.start, self.filled) = (start, 0);
         while self.filled < self.memory.len() {
             let at = start + self.filled as u64;
@@ -86,11 +82,11 @@ pub(super) struct Records<'a> {
 
 impl ByteSource for Records<'_> {
     /// Unknown until the end was seen.
-    fn len(&mut self) -> Result<u64, StreamError> {
+    fn len(&mut self) -> Streamed<u64> {
         Ok(self.stream.end.unwrap_or(u64::MAX))
     }
 
-    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StreamError> {
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Streamed<usize> {
         let size = self.stream.memory.len() as u64;
         let mut done = 0;
         while done < buf.len() {
@@ -111,7 +107,7 @@ impl ByteSource for Records<'_> {
         Ok(done)
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Streamed<()> {
         match self.read_up_to(offset, buf)? {
             found if found == buf.len() => Ok(()),
             _ => Err(std::io::Error::from(ErrorKind::UnexpectedEof).into()),
@@ -162,7 +158,7 @@ pub(super) struct Archive<'a> {
 }
 
 impl ByteSource for Archive<'_> {
-    fn len(&mut self) -> Result<u64, StreamError> {
+    fn len(&mut self) -> Streamed<u64> {
         let TarStream { libraries, buffered, len, .. } = &mut *self.stream;
         match *len {
             Some(len) => Ok(len),
@@ -170,7 +166,7 @@ impl ByteSource for Archive<'_> {
         }
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StreamError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Streamed<()> {
         self.len()?;
         let TarStream { libraries, buffered, held, start, .. } = &mut *self.stream;
         let mut file = buffered.resume(self.source, libraries.python);

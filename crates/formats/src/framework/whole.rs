@@ -8,8 +8,8 @@ use super::library::{
 };
 use super::python_file::PythonFile;
 use crate::image::be32;
-use crate::sample_sink::{Decode, decode_opened};
-use crate::{ByteSource, DecodeError, Opened, SampleRead, SampleSink, Scratch};
+use crate::sample_sink::{Decode, Request, decode_opened};
+use crate::{ByteSource, DecodeError, Decoded, Opened, SampleRead, SampleSink, Scratch};
 
 /// Whose calls bring the file into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,18 +33,13 @@ pub(super) struct WholeFile {
 }
 
 impl Decode for WholeFile {
-    fn decode<S: SampleSink>(
-        &mut self,
-        source: &mut dyn ByteSource,
-        index: u64,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) -> Result<SampleRead, DecodeError> {
+    fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
+        let Request { source, index, scratch } = request;
         let mut memory = std::mem::take(&mut scratch.file);
         let brought = self.bring(source, scratch, &mut memory);
         let read = brought.and_then(|(len, pulled)| {
-            let decoder = &mut *self.decoder;
-            let decoded = decode_opened(decoder, &mut &memory[..len], index, scratch, sink)?;
+            let request = Request { source: &mut &memory[..len], index, scratch };
+            let decoded = decode_opened(&mut *self.decoder, request, sink)?;
             Ok(SampleRead { file_bytes: pulled, ..decoded })
         });
         scratch.file = memory;
@@ -59,7 +54,7 @@ impl WholeFile {
         source: &mut dyn ByteSource,
         scratch: &mut Scratch,
         memory: &mut Vec<u8>,
-    ) -> Result<(usize, u64), DecodeError> {
+    ) -> Decoded<(usize, u64)> {
         if self.calls == Calls::PandasText {
             // pandas asks whether there is a file before it opens it.
             source.len().map_err(|source| DecodeError::Size { source })?;
@@ -83,7 +78,7 @@ struct Image<'m> {
 }
 
 impl<'m> Image<'m> {
-    fn new(file: &PythonFile<'_>, memory: &'m mut Vec<u8>) -> Result<Image<'m>, DecodeError> {
+    fn new(file: &PythonFile<'_>, memory: &'m mut Vec<u8>) -> Decoded<Image<'m>> {
         let too_much = || DecodeError::TooMuch {
             format: "file",
             what: "the file",
@@ -102,7 +97,7 @@ impl<'m> Image<'m> {
     }
 
     /// `read(len)` of the file, to its place.
-    fn read(&mut self, file: &mut PythonFile<'_>, len: usize) -> Result<usize, DecodeError> {
+    fn read(&mut self, file: &mut PythonFile<'_>, len: usize) -> Decoded<usize> {
         let at = usize::try_from(file.at()).unwrap_or(usize::MAX).min(self.len);
         // What a damaged file announces is asked for as far as the file goes.
         let len = len.min(self.memory.len() - at);
@@ -124,7 +119,7 @@ impl<'m> Image<'m> {
 
 /// The format is recognized by the first bytes; markers are read up to the scan; the decoder then gets the
 /// file from its beginning until it has seen its end.
-fn jpeg(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Result<(), DecodeError> {
+fn jpeg(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Decoded<()> {
     const START_OF_SCAN: u8 = 0xDA;
     image.read(file, PILLOW_PREFIX_BYTES)?;
     file.seek(2);
@@ -143,7 +138,7 @@ fn jpeg(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Result<(), DecodeEr
 }
 
 /// The format is recognized by the first bytes; chunks are read one by one, those with pixels in blocks.
-fn png(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Result<(), DecodeError> {
+fn png(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Decoded<()> {
     const CHECKSUM_BYTES: usize = 4;
     image.read(file, PILLOW_PREFIX_BYTES)?;
     file.seek(8);
@@ -168,7 +163,7 @@ fn png(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Result<(), DecodeErr
 
 /// Text is expanded until it ends; the end is looked for three times more: for padding, for another
 /// member, and once more when the parser asks for more text.
-fn gzip(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Result<(), DecodeError> {
+fn gzip(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Decoded<()> {
     const HEADER_BYTES: usize = 10;
     const NAME_FLAG: u8 = 8;
     if let Some(header) = image.next::<HEADER_BYTES>(file)?
@@ -184,7 +179,7 @@ fn gzip(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Result<(), DecodeEr
 }
 
 /// Moves what is already in the file's buffer into the image, so that the decoder sees it.
-fn bring_rest(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Result<(), DecodeError> {
+fn bring_rest(file: &mut PythonFile<'_>, image: &mut Image<'_>) -> Decoded<()> {
     let left = file.buffered_bytes();
     image.read(file, left)?;
     Ok(())

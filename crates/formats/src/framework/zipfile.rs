@@ -6,10 +6,10 @@ use flate2::{Decompress, FlushDecompress, Status};
 use super::fragments::Fragments;
 use super::library::ZIP_READ_BYTES;
 use super::python_file::PythonFile;
-use crate::DecodeError;
 use crate::window::Window;
 use crate::zip::{self, COMMENT_BYTES_MAX, Member, Packing};
 use crate::zip_records::{END_BYTES, LOCAL_BYTES, LOCATOR64_BYTES};
+use crate::{DecodeError, Decoded};
 
 /// Finds a member: `ZipFile(file)` reads the end record and what leads to the directory, then the
 /// directory; `ZipFile.open(name)` the header in front of the member.
@@ -17,7 +17,7 @@ pub(super) fn find(
     file: &mut PythonFile<'_>,
     name: &'static str,
     piece: &mut [u8],
-) -> Result<Member, DecodeError> {
+) -> Decoded<Member> {
     let mut seen = Fragments::new(file.len());
     read_end(file, &mut seen)?;
     file.seek_from_end(END_BYTES + LOCATOR64_BYTES);
@@ -40,7 +40,7 @@ pub(super) fn find(
 }
 
 /// The end record: where it is without a comment, otherwise in all that can be one.
-fn read_end(file: &mut PythonFile<'_>, seen: &mut Fragments) -> Result<(), DecodeError> {
+fn read_end(file: &mut PythonFile<'_>, seen: &mut Fragments) -> Decoded<()> {
     file.seek_from_end(END_BYTES);
     let at = file.at();
     let mut record = Vec::new();
@@ -55,7 +55,7 @@ fn read_end(file: &mut PythonFile<'_>, seen: &mut Fragments) -> Result<(), Decod
 }
 
 /// `read(len)`, as far as the file goes.
-fn read_part(file: &mut PythonFile<'_>, len: u64, seen: &mut Fragments) -> Result<(), DecodeError> {
+fn read_part(file: &mut PythonFile<'_>, len: u64, seen: &mut Fragments) -> Decoded<()> {
     let at = file.at();
     // Whoever asks has checked the length against that of the file, or it is a small constant.
     let mut bytes = vec![0; len as usize];
@@ -111,7 +111,7 @@ impl<'f, 'a> ZipMember<'f, 'a> {
     }
 
     /// The next bytes, as many as `out` holds unless the member ends.
-    pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, DecodeError> {
+    pub(super) fn read(&mut self, out: &mut [u8]) -> Decoded<usize> {
         let mut done = self.take(out);
         while done < out.len() && self.left > 0 {
             let wanted = out.len() - done;
@@ -144,7 +144,7 @@ impl<'f, 'a> ZipMember<'f, 'a> {
     }
 
     /// Lets more come out, for somebody who wants `wanted` bytes.
-    fn advance(&mut self, wanted: usize) -> Result<(), DecodeError> {
+    fn advance(&mut self, wanted: usize) -> Decoded<()> {
         let ZipMember { file, at, packed_left, surplus, coding, .. } = self;
         let mut fetch = |wanted: usize, into: &mut Vec<u8>| {
             let part = (*packed_left).min(wanted.max(ZIP_READ_BYTES) as u64);
@@ -182,7 +182,7 @@ impl<'f, 'a> ZipMember<'f, 'a> {
 }
 
 /// `_SharedFile.read`: goes to the member's own place in the archive first.
-fn pull(file: &mut PythonFile<'_>, at: &mut u64, out: &mut [u8]) -> Result<(), DecodeError> {
+fn pull(file: &mut PythonFile<'_>, at: &mut u64, out: &mut [u8]) -> Decoded<()> {
     file.seek(*at);
     file.read_exact(out)?;
     *at += out.len() as u64;
@@ -196,7 +196,7 @@ fn inflate(
     most: usize,
     out: &mut Vec<u8>,
     offset: u64,
-) -> Result<(), DecodeError> {
+) -> Decoded<()> {
     out.resize(most, 0);
     let (mut taken, mut given) = (0, 0);
     while given < most {

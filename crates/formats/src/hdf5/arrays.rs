@@ -2,7 +2,7 @@
 
 use super::blocks::{Blocks, Kept};
 use super::fields::{Fields, wrong};
-use crate::DecodeError;
+use crate::Decoded;
 
 /// What an index says of a chunk: where it is, and, if chunks are filtered, its size and the
 /// filters that were left out.
@@ -19,7 +19,7 @@ struct Entries {
 }
 
 impl Entries {
-    fn parse(fields: &mut Fields<'_>) -> Result<Entries, DecodeError> {
+    fn parse(fields: &mut Fields<'_>) -> Decoded<Entries> {
         let place = fields.place();
         let client = fields.u8()?;
         let bytes = fields.u8()?;
@@ -43,7 +43,7 @@ impl Entries {
         offset: u64,
         head: u64,
         i: u64,
-    ) -> Result<Option<Entry>, DecodeError> {
+    ) -> Decoded<Option<Entry>> {
         let mut fields = blocks.fields(block, offset);
         fields.skip((head + i * self.bytes) as usize)?;
         let Some(offset) = fields.address()? else { return Ok(None) };
@@ -57,7 +57,7 @@ impl Entries {
         Ok(Some(Entry { offset, filtered }))
     }
 
-    fn len(self, count: u64, place: u64) -> Result<u64, DecodeError> {
+    fn len(self, count: u64, place: u64) -> Decoded<u64> {
         count
             .checked_mul(self.bytes)
             .filter(|&len| len < 1 << 60)
@@ -71,7 +71,7 @@ fn bit(bytes: &[u8], i: u64) -> bool {
 }
 
 /// As many elements as fit into a page, from the number of bits in the header.
-fn page_entries(fields: &mut Fields<'_>) -> Result<u64, DecodeError> {
+fn page_entries(fields: &mut Fields<'_>) -> Decoded<u64> {
     let place = fields.place();
     match fields.u8()? {
         bits @ 0..=40 => Ok(1 << bits),
@@ -89,7 +89,7 @@ pub(super) struct FixedArray {
 }
 
 impl FixedArray {
-    pub(super) fn open(blocks: &mut Blocks<'_>, offset: u64) -> Result<FixedArray, DecodeError> {
+    pub(super) fn open(blocks: &mut Blocks<'_>, offset: u64) -> Decoded<FixedArray> {
         let widths = blocks.addressing;
         let len = 12 + widths.length_bytes + widths.address_bytes;
         let block = blocks.checked(offset, len as u64, "fixed array header")?;
@@ -106,7 +106,7 @@ impl FixedArray {
         blocks: &mut Blocks<'_>,
         kept: &mut Kept,
         i: u64,
-    ) -> Result<Option<Entry>, DecodeError> {
+    ) -> Decoded<Option<Entry>> {
         if i >= self.count {
             return Err(wrong(self.offset, "an entry for every chunk", self.count));
         }
@@ -168,10 +168,7 @@ struct DataBlock {
 }
 
 impl ExtensibleArray {
-    pub(super) fn open(
-        blocks: &mut Blocks<'_>,
-        offset: u64,
-    ) -> Result<ExtensibleArray, DecodeError> {
+    pub(super) fn open(blocks: &mut Blocks<'_>, offset: u64) -> Decoded<ExtensibleArray> {
         let widths = blocks.addressing;
         let len = 16 + 6 * widths.length_bytes + widths.address_bytes;
         let block = blocks.checked(offset, len as u64, "extensible array header")?;
@@ -217,7 +214,7 @@ impl ExtensibleArray {
         blocks: &mut Blocks<'_>,
         kept: &mut Kept,
         i: u64,
-    ) -> Result<Option<Entry>, DecodeError> {
+    ) -> Decoded<Option<Entry>> {
         let Some(index) = self.index else { return Ok(None) };
         let head = 6 + blocks.addressing.address_bytes as u64;
         let address = blocks.addressing.address_bytes as u64;
@@ -282,7 +279,7 @@ impl ExtensibleArray {
         kept: &mut Kept,
         offset: u64,
         place: &DataBlock,
-    ) -> Result<Option<u64>, DecodeError> {
+    ) -> Decoded<Option<u64>> {
         let address = blocks.addressing.address_bytes as u64;
         let head = 6 + address + self.offset_bytes;
         let count = 1_u64 << (place.group / 2);
@@ -310,7 +307,7 @@ impl ExtensibleArray {
         kept: &mut Kept,
         offset: u64,
         place: &DataBlock,
-    ) -> Result<Option<Entry>, DecodeError> {
+    ) -> Decoded<Option<Entry>> {
         let head = 6 + blocks.addressing.address_bytes as u64 + self.offset_bytes;
         if self.pages(place).is_some() {
             let page = place.entry / self.page;

@@ -4,7 +4,7 @@ use super::dataset::{Dataset, Part};
 use super::fields::FORMAT;
 use crate::array_sample::{ArraySample, Order, Selection, swap};
 use crate::sample_sink::{begin, put};
-use crate::{DecodeError, SamplePart, SampleSink};
+use crate::{DecodeError, Decoded, SamplePart, SampleSink};
 
 /// Takes what is read of a dataset. Does nothing for a sink that wants no bytes.
 pub(super) enum Assembly<'s, S> {
@@ -30,11 +30,7 @@ pub(super) struct Scattered {
 impl<'s, S: SampleSink> Assembly<'s, S> {
     /// Announces a sample.
     #[inline]
-    pub(super) fn begin(
-        dataset: &Dataset,
-        index: u64,
-        sink: &'s mut S,
-    ) -> Result<Self, DecodeError> {
+    pub(super) fn begin(dataset: &Dataset, index: u64, sink: &'s mut S) -> Decoded<Self> {
         if !sink.wants_bytes() {
             return Ok(Assembly::Streamed(ArraySample::new(sink)));
         }
@@ -65,7 +61,7 @@ impl<'s, S: SampleSink> Assembly<'s, S> {
     }
 
     #[inline]
-    pub(super) fn put(&mut self, part: &Part<'_>) -> Result<(), DecodeError> {
+    pub(super) fn put(&mut self, part: &Part<'_>) -> Decoded<()> {
         match self {
             Assembly::Streamed(sample) => sample.put(part.bytes),
             Assembly::Scattered(scattered, _) => {
@@ -76,7 +72,7 @@ impl<'s, S: SampleSink> Assembly<'s, S> {
     }
 
     #[inline]
-    pub(super) fn finish(self) -> Result<(), DecodeError> {
+    pub(super) fn finish(self) -> Decoded<()> {
         match self {
             Assembly::Streamed(sample) => sample.finish(),
             Assembly::Scattered(mut scattered, sink) => {
@@ -90,7 +86,7 @@ impl<'s, S: SampleSink> Assembly<'s, S> {
 }
 
 /// A sample of which nothing was ever written.
-fn filled(dataset: &Dataset) -> Result<Vec<u8>, DecodeError> {
+fn filled(dataset: &Dataset) -> Decoded<Vec<u8>> {
     let needed = dataset.sample_bytes;
     let too_much = || DecodeError::TooMuch {
         format: FORMAT,

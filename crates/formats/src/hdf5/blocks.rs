@@ -3,7 +3,7 @@
 use super::checksum::check_block;
 use super::fields::{Addressing, Fields, wrong};
 use crate::window::Window;
-use crate::{ByteSource, DecodeError};
+use crate::{ByteSource, Decoded};
 
 /// Metadata is read up to the next multiple of this, because what comes next is mostly there.
 const PAGE_BYTES: u64 = 4096;
@@ -19,12 +19,12 @@ impl<'a> Blocks<'a> {
         source: &'a mut dyn ByteSource,
         piece: &'a mut [u8],
         addressing: Addressing,
-    ) -> Result<Self, DecodeError> {
+    ) -> Decoded<Self> {
         Ok(Blocks { window: Window::new(source, piece)?, addressing })
     }
 
     /// The `len` bytes at `offset`, of which the file must have every one.
-    pub(super) fn get(&mut self, offset: u64, len: u64) -> Result<Vec<u8>, DecodeError> {
+    pub(super) fn get(&mut self, offset: u64, len: u64) -> Decoded<Vec<u8>> {
         let end = offset.saturating_add(len);
         self.window.check_end(end)?;
         let is_exact = self.window.is_exact();
@@ -43,7 +43,7 @@ impl<'a> Blocks<'a> {
 
     /// Reads `len` bytes of a structure whose length is not known, as libhdf5 does: what follows it in
     /// the same bytes costs no further read. Where pieces are read, that is so anyway.
-    pub(super) fn speculate(&mut self, offset: u64, len: u64) -> Result<(), DecodeError> {
+    pub(super) fn speculate(&mut self, offset: u64, len: u64) -> Decoded<()> {
         let left = self.window.len().saturating_sub(offset);
         let len = len.min(left).min(self.window.capacity());
         if self.window.is_exact() && len > 0 {
@@ -58,7 +58,7 @@ impl<'a> Blocks<'a> {
         offset: u64,
         len: u64,
         what: &'static str,
-    ) -> Result<Vec<u8>, DecodeError> {
+    ) -> Decoded<Vec<u8>> {
         let block = self.get(offset, len)?;
         check_block(&block, offset, what)?;
         Ok(block)
@@ -80,7 +80,7 @@ impl Budget {
         Budget { left: blocks.window.len() }
     }
 
-    pub(super) fn spend(&mut self, len: u64, offset: u64) -> Result<(), DecodeError> {
+    pub(super) fn spend(&mut self, len: u64, offset: u64) -> Decoded<()> {
         match self.left.checked_sub(len) {
             Some(left) => self.left = left,
             None => return Err(wrong(offset, "a block seen once", "blocks that go in circles")),
@@ -103,8 +103,8 @@ impl Kept {
         slot: usize,
         offset: u64,
         blocks: &mut Blocks<'_>,
-        load: impl FnOnce(&mut Blocks<'_>) -> Result<Vec<u8>, DecodeError>,
-    ) -> Result<&[u8], DecodeError> {
+        load: impl FnOnce(&mut Blocks<'_>) -> Decoded<Vec<u8>>,
+    ) -> Decoded<&[u8]> {
         if self.slots.len() <= slot {
             self.slots.resize_with(slot + 1, || (u64::MAX, Vec::new()));
         }

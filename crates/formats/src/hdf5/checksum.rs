@@ -1,7 +1,7 @@
 //! The checksums of HDF5: lookup3 over metadata, Fletcher-32 over chunks.
 
 use super::fields::FORMAT;
-use crate::DecodeError;
+use crate::{DecodeError, Decoded};
 
 /// Bob Jenkins' lookup3 (`hashlittle`) with 0 to begin with.
 pub(super) fn lookup3(bytes: &[u8]) -> u32 {
@@ -55,18 +55,14 @@ fn finish([mut a, mut b, mut c]: [u32; 3]) -> u32 {
 }
 
 /// Compares the last four bytes of a block of metadata with the checksum of the others.
-pub(super) fn check_block(
-    block: &[u8],
-    offset: u64,
-    what: &'static str,
-) -> Result<(), DecodeError> {
+pub(super) fn check_block(block: &[u8], offset: u64, what: &'static str) -> Decoded<()> {
     let Some((covered, stored)) = block.split_last_chunk::<4>() else {
         return Err(super::fields::wrong(offset, what, format!("{} bytes", block.len())));
     };
     compare(u32::from_le_bytes(*stored), lookup3(covered), offset, what)
 }
 
-fn compare(expected: u32, found: u32, offset: u64, what: &'static str) -> Result<(), DecodeError> {
+fn compare(expected: u32, found: u32, offset: u64, what: &'static str) -> Decoded<()> {
     if expected == found {
         return Ok(());
     }
@@ -74,7 +70,7 @@ fn compare(expected: u32, found: u32, offset: u64, what: &'static str) -> Result
 }
 
 /// Compares the last four bytes of a chunk with the checksum of the others.
-pub(super) fn check_chunk(chunk: &[u8], offset: u64) -> Result<(), DecodeError> {
+pub(super) fn check_chunk(chunk: &[u8], offset: u64) -> Decoded<()> {
     let what = "chunk";
     let Some((covered, stored)) = chunk.split_last_chunk::<4>() else {
         return Err(super::fields::wrong(offset, "a chunk with a checksum", chunk.len()));

@@ -7,7 +7,7 @@ use super::blocks::{Blocks, Kept};
 use super::dataset::Space;
 use super::fields::{Fields, wrong};
 use super::tree2::Tree2;
-use crate::DecodeError;
+use crate::{DecodeError, Decoded};
 
 /// Records of version 2 B-trees that lead to chunks.
 const PLAIN_CHUNKS: u8 = 10;
@@ -47,7 +47,7 @@ pub(super) struct Stored {
 /// Gets a chunk's coordinates, counted in chunks, and where it is unless it was never written.
 /// The blocks come along to read from.
 pub(super) type VisitChunk<'v> =
-    dyn FnMut(&mut Blocks<'_>, &[u64], Option<Stored>) -> Result<(), DecodeError> + 'v;
+    dyn FnMut(&mut Blocks<'_>, &[u64], Option<Stored>) -> Decoded<()> + 'v;
 
 /// The chunks of a dataset. Holds the blocks of the index on the way to the last chunk, no more.
 pub(super) struct Chunks {
@@ -81,7 +81,7 @@ impl Chunks {
         space: &Space,
         bytes_each: u64,
         filtered: bool,
-    ) -> Result<Chunks, DecodeError> {
+    ) -> Decoded<Chunks> {
         let ChunkLayout { dims, index, unfiltered_edges, place } = layout;
         if dims.len() != space.dims.len() || dims.contains(&0) {
             return Err(wrong(place, "a chunk with the axes of the dataset", format!("{dims:?}")));
@@ -129,7 +129,7 @@ impl Chunks {
         blocks: &mut Blocks<'_>,
         index: u64,
         visit: &mut VisitChunk<'_>,
-    ) -> Result<(), DecodeError> {
+    ) -> Decoded<()> {
         let needed = self.counts[1..].iter().try_fold(1u64, |all, &count| all.checked_mul(count));
         // Every chunk has an entry in some index: more chunks than bytes are not in the file.
         let limit = blocks.window.len();
@@ -159,7 +159,7 @@ impl Chunks {
     }
 
     /// The chunk at these coordinates.
-    fn find(&mut self, blocks: &mut Blocks<'_>, at: &[u64]) -> Result<Option<Stored>, DecodeError> {
+    fn find(&mut self, blocks: &mut Blocks<'_>, at: &[u64]) -> Decoded<Option<Stored>> {
         if let Index::NotYet(index) = self.index {
             self.index = load(index, blocks, self.filtered)?;
         }
@@ -194,7 +194,7 @@ impl Chunks {
     }
 }
 
-fn load(index: IndexAt, blocks: &mut Blocks<'_>, filtered: bool) -> Result<Index, DecodeError> {
+fn load(index: IndexAt, blocks: &mut Blocks<'_>, filtered: bool) -> Decoded<Index> {
     Ok(match index {
         IndexAt::Single { chunk: Some(at), filtered } => Index::Single(at, filtered),
         IndexAt::Implicit(Some(at)) => Index::Implicit(at),
@@ -236,7 +236,7 @@ fn find_in_tree(
     root: u64,
     dims: &[u64],
     at: &[u64],
-) -> Result<Option<Entry>, DecodeError> {
+) -> Decoded<Option<Entry>> {
     let address = blocks.addressing.address_bytes;
     let (head, key) = (8 + 2 * address, 16 + 8 * dims.len());
     let wanted: Vec<u64> = at.iter().zip(dims).map(|(at, dim)| at * dim).collect();
@@ -281,12 +281,7 @@ fn find_in_tree(
 const TREE_ENTRIES: usize = 64;
 
 /// The used part of a node, its last key left out.
-fn tree_node(
-    blocks: &mut Blocks<'_>,
-    offset: u64,
-    head: usize,
-    key: usize,
-) -> Result<Vec<u8>, DecodeError> {
+fn tree_node(blocks: &mut Blocks<'_>, offset: u64, head: usize, key: usize) -> Decoded<Vec<u8>> {
     let room = head + TREE_ENTRIES * (key + blocks.addressing.address_bytes) + key;
     blocks.speculate(offset, room as u64)?;
     let block = blocks.get(offset, head as u64)?;
@@ -306,7 +301,7 @@ fn find_in_tree2(
     tree: &Tree2,
     at: &[u64],
     filtered: bool,
-) -> Result<Option<Entry>, DecodeError> {
+) -> Decoded<Option<Entry>> {
     let addressing = blocks.addressing;
     let keys = 8 * at.len();
     let head = (tree.record_bytes() as usize).checked_sub(keys);

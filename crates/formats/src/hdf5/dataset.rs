@@ -7,7 +7,7 @@ use super::fields::{FORMAT, Fields, unsupported, wrong};
 use super::filters::{self, Filter, Packed, Unpacker, grow};
 use super::group::{Member, Name};
 use super::header::{self, Message, kind};
-use crate::{ByteRange, DecodeError, Element};
+use crate::{ByteRange, DecodeError, Decoded, Element};
 
 /// Size of the largest element type.
 const MOST_ELEMENT_BYTES: usize = 16;
@@ -83,7 +83,7 @@ enum LayoutMessage {
 
 impl Dataset {
     /// Reads the header.
-    pub(super) fn open(blocks: &mut Blocks<'_>, member: Member) -> Result<Dataset, DecodeError> {
+    pub(super) fn open(blocks: &mut Blocks<'_>, member: Member) -> Decoded<Dataset> {
         let Member { header: offset, name } = member;
         let mut described = Described::default();
         header::messages(blocks, offset, &mut |message| described.add(message))?;
@@ -143,7 +143,7 @@ impl Dataset {
         matches!(self.layout, Layout::Contiguous(Some(_)))
     }
 
-    pub(super) fn check_index(&self, index: u64) -> Result<(), DecodeError> {
+    pub(super) fn check_index(&self, index: u64) -> Decoded<()> {
         let samples = self.samples();
         if index < samples {
             return Ok(());
@@ -157,8 +157,8 @@ impl Dataset {
         blocks: &mut Blocks<'_>,
         index: u64,
         bench: &mut Workbench<'_>,
-        visit: &mut impl FnMut(&Part<'_>) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        visit: &mut impl FnMut(&Part<'_>) -> Decoded<()>,
+    ) -> Decoded<()> {
         self.check_index(index)?;
         match &mut self.layout {
             _ if self.sample_bytes == 0 => Ok(()),
@@ -195,7 +195,7 @@ impl Dataset {
         blocks: &mut Blocks<'_>,
         index: u64,
         ranges: &mut Vec<ByteRange>,
-    ) -> Result<(), DecodeError> {
+    ) -> Decoded<()> {
         self.check_index(index)?;
         let mut add = |offset, len| ranges.push(ByteRange { offset, len: Some(len) });
         match &mut self.layout {
@@ -223,8 +223,8 @@ impl Workbench<'_> {
         Stored { offset, len, mask }: Stored,
         chunk_bytes: u64,
         filters: &[Filter],
-        show: &mut impl FnMut(u64, &[u8]) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        show: &mut impl FnMut(u64, &[u8]) -> Decoded<()>,
+    ) -> Decoded<()> {
         let plain = mask.trailing_ones() as usize >= filters.len();
         if plain && len == chunk_bytes && blocks.window.is_exact() {
             return self.read_at_once(blocks, offset, (len, len), show);
@@ -252,8 +252,8 @@ impl Workbench<'_> {
         blocks: &mut Blocks<'_>,
         offset: u64,
         (len, left): (u64, u64),
-        show: &mut impl FnMut(u64, &[u8]) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        show: &mut impl FnMut(u64, &[u8]) -> Decoded<()>,
+    ) -> Decoded<()> {
         let asked = if len < SIEVE_BYTES { left.min(SIEVE_BYTES) } else { len };
         let (len, asked) = (len as usize, asked as usize);
         grow(self.packed, asked);
@@ -267,8 +267,8 @@ fn stream(
     blocks: &mut Blocks<'_>,
     offset: u64,
     len: u64,
-    visit: &mut impl FnMut(u64, &[u8]) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
+    visit: &mut impl FnMut(u64, &[u8]) -> Decoded<()>,
+) -> Decoded<()> {
     let end = offset.saturating_add(len);
     let mut at = offset;
     while at < end {
@@ -285,7 +285,7 @@ fn check_expansion(
     filters: &[Filter],
     chunk_bytes: u64,
     offset: u64,
-) -> Result<(), DecodeError> {
+) -> Decoded<()> {
     let limit = blocks.window.len().saturating_mul(MOST_EXPANDED).max(SMALL_CHUNK);
     if chunk_bytes <= limit || filters == [Filter::Deflate] {
         return Ok(());
@@ -295,7 +295,7 @@ fn check_expansion(
 }
 
 impl Described {
-    fn add(&mut self, message: Message<'_>) -> Result<(), DecodeError> {
+    fn add(&mut self, message: Message<'_>) -> Decoded<()> {
         match message.kind {
             kind::DATASPACE => self.space = Some(dataspace(&mut message.fields()?)?),
             kind::DATATYPE => self.datatype = Some(datatype::datatype(&mut message.fields()?)?),
@@ -312,7 +312,7 @@ impl Described {
     }
 }
 
-fn dataspace(fields: &mut Fields<'_>) -> Result<Space, DecodeError> {
+fn dataspace(fields: &mut Fields<'_>) -> Decoded<Space> {
     let version = fields.version(&[1, 2])?;
     let place = fields.place();
     let axes = fields.u8()?;
@@ -332,7 +332,7 @@ fn dataspace(fields: &mut Fields<'_>) -> Result<Space, DecodeError> {
         0 => dims.iter().copied().map(Some).collect(),
         _ => (0..axes)
             .map(|_| Ok(Some(fields.length()?).filter(|&limit| limit != unlimited)))
-            .collect::<Result<Vec<_>, DecodeError>>()?,
+            .collect::<Decoded<Vec<_>>>()?,
     };
     let within = |(dim, limit): (&u64, &Option<u64>)| limit.is_none_or(|limit| *dim <= limit);
     if !dims.iter().zip(&limits).all(within) {
@@ -342,7 +342,7 @@ fn dataspace(fields: &mut Fields<'_>) -> Result<Space, DecodeError> {
 }
 
 /// The fill value, if there is one and it is not 0.
-fn fill_value(fields: &mut Fields<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
+fn fill_value(fields: &mut Fields<'_>) -> Decoded<Option<Vec<u8>>> {
     let is_defined = match fields.version(&[1, 2, 3])? {
         3 => fields.u8()? & 0x20 != 0,
         version => {
@@ -355,13 +355,13 @@ fn fill_value(fields: &mut Fields<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
 }
 
 /// A value after its size, unless it is 0 or no number.
-fn sized_value(fields: &mut Fields<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
+fn sized_value(fields: &mut Fields<'_>) -> Decoded<Option<Vec<u8>>> {
     let len = fields.u32()? as usize;
     let value = if len <= MOST_ELEMENT_BYTES { fields.take(len)? } else { &[] };
     Ok(value.iter().any(|&byte| byte != 0).then(|| value.to_vec()))
 }
 
-fn layout(fields: &mut Fields<'_>) -> Result<LayoutMessage, DecodeError> {
+fn layout(fields: &mut Fields<'_>) -> Decoded<LayoutMessage> {
     let place = fields.place();
     let version = fields.version(&[1, 2, 3, 4, 5])?;
     if version < 3 {
@@ -385,7 +385,7 @@ fn layout(fields: &mut Fields<'_>) -> Result<LayoutMessage, DecodeError> {
 }
 
 /// Versions 1 and 2, which have the dimensions for every class.
-fn old_layout(fields: &mut Fields<'_>) -> Result<LayoutMessage, DecodeError> {
+fn old_layout(fields: &mut Fields<'_>) -> Decoded<LayoutMessage> {
     let place = fields.place();
     let axes = fields.u8()?;
     let class = fields.u8()?;
@@ -406,7 +406,7 @@ fn old_layout(fields: &mut Fields<'_>) -> Result<LayoutMessage, DecodeError> {
 }
 
 /// Axes of a chunk, of which the last is the size of an element.
-fn axes_of_chunk(fields: &mut Fields<'_>) -> Result<usize, DecodeError> {
+fn axes_of_chunk(fields: &mut Fields<'_>) -> Decoded<usize> {
     let place = fields.place();
     match fields.u8()? {
         axes @ 2..=33 => Ok(usize::from(axes)),
@@ -420,7 +420,7 @@ fn chunked(
     axes: usize,
     width: usize,
     index: IndexAt,
-) -> Result<LayoutMessage, DecodeError> {
+) -> Decoded<LayoutMessage> {
     let place = fields.place();
     let mut dims = (0..axes).map(|_| fields.uint(width)).collect::<Result<Vec<_>, _>>()?;
     let element_bytes = dims.pop().unwrap_or_default();
@@ -429,7 +429,7 @@ fn chunked(
 }
 
 /// Versions 4 and 5.
-fn current_chunks(fields: &mut Fields<'_>) -> Result<LayoutMessage, DecodeError> {
+fn current_chunks(fields: &mut Fields<'_>) -> Decoded<LayoutMessage> {
     let flags = fields.u8()?;
     let axes = axes_of_chunk(fields)?;
     let place = fields.place();

@@ -1,7 +1,7 @@
 //! Datatype messages: which of our element types a dataset has.
 
 use super::fields::{Fields, unsupported, wrong};
-use crate::{DecodeError, Element};
+use crate::{Decoded, Element};
 
 /// Classes of datatypes, by their number.
 mod class {
@@ -35,7 +35,7 @@ pub(super) struct Datatype {
 }
 
 /// The element type that a datatype message means, and its byte order.
-pub(super) fn datatype(fields: &mut Fields<'_>) -> Result<Datatype, DecodeError> {
+pub(super) fn datatype(fields: &mut Fields<'_>) -> Decoded<Datatype> {
     let place = fields.place();
     let head = fields.u8()?;
     let bits = fields.uint(3)?;
@@ -87,7 +87,7 @@ pub(super) fn datatype(fields: &mut Fields<'_>) -> Result<Datatype, DecodeError>
 }
 
 /// Offset and type of a member of a compound, which must be a floating-point number.
-fn member(fields: &mut Fields<'_>, version: u8, size: u32) -> Result<(u64, Datatype), DecodeError> {
+fn member(fields: &mut Fields<'_>, version: u8, size: u32) -> Decoded<(u64, Datatype)> {
     let mut name_bytes = 1;
     while fields.u8()? != 0 {
         name_bytes += 1;
@@ -104,7 +104,7 @@ fn member(fields: &mut Fields<'_>, version: u8, size: u32) -> Result<(u64, Datat
 }
 
 /// A datatype inside another, which must be of that class: nothing is nested deeper than this.
-fn nested(fields: &mut Fields<'_>, class: u8) -> Result<Datatype, DecodeError> {
+fn nested(fields: &mut Fields<'_>, class: u8) -> Decoded<Datatype> {
     let place = fields.place();
     match fields.peek()? & 15 {
         found if found == class => datatype(fields),
@@ -203,7 +203,7 @@ fn head(class: u8, version: u8, bits: u32, size: u32) -> Vec<u8> {
 }
 
 /// Refuses a datatype whose size the layout contradicts.
-pub(super) fn check_size(element: Element, found: u64, place: u64) -> Result<(), DecodeError> {
+pub(super) fn check_size(element: Element, found: u64, place: u64) -> Decoded<()> {
     if found == element.size_bytes() {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use super::metadata::{self, DataPlace, SUPERBLOCK_BYTES};
 use super::pack::Packer;
 use super::plan::{Filter, Plan};
 use crate::writer::Writer;
-use crate::{ByteSink, Content, Element, EncodeError, FileSize, HEAD_BYTES};
+use crate::{ByteSink, Content, Element, EncodeError, Encoded, FileSize, HEAD_BYTES};
 
 /// Data begins at a multiple of this, as in files of HDF5, which takes metadata space in such blocks.
 const METADATA_BLOCK: u64 = 2048;
@@ -34,7 +34,7 @@ struct Frame {
 }
 
 impl Frame {
-    fn of(plan: &Plan) -> Result<Frame, EncodeError> {
+    fn of(plan: &Plan) -> Encoded<Frame> {
         let nowhere = vec![DataPlace::Nowhere; plan.datasets as usize];
         let headers = metadata::headers(plan, 0, &nowhere, DataPlace::Nowhere)?.len() as u64;
         let front = SUPERBLOCK_BYTES + headers;
@@ -90,11 +90,7 @@ fn shrunk(plan: &Plan, bytes: u64) -> u64 {
 }
 
 /// Writes the file.
-pub(super) fn encode(
-    plan: &Plan,
-    content: &Content,
-    sink: &mut dyn ByteSink,
-) -> Result<(), EncodeError> {
+pub(super) fn encode(plan: &Plan, content: &Content, sink: &mut dyn ByteSink) -> Encoded<()> {
     let size = size(plan).bytes();
     if size == u64::MAX {
         let (dims, samples) = (plan.limits.clone(), plan.samples());
@@ -113,7 +109,7 @@ fn contiguous(
     frame: &Frame,
     content: &Content,
     writer: &mut Writer<'_>,
-) -> Result<(), EncodeError> {
+) -> Encoded<()> {
     let place = |bytes, at| if bytes == 0 { DataPlace::Nowhere } else { DataPlace::Contiguous(at) };
     let start = |i| frame.data_at + i * plan.bytes;
     let places: Vec<_> = (0..plan.datasets).map(|i| place(plan.bytes, start(i))).collect();
@@ -128,7 +124,7 @@ fn contiguous(
     zeros(writer, plan.labels_bytes)
 }
 
-fn zeros(writer: &mut Writer<'_>, len: u64) -> Result<(), EncodeError> {
+fn zeros(writer: &mut Writer<'_>, len: u64) -> Encoded<()> {
     writer.generate(len, |_, space| space.fill(0))
 }
 
@@ -138,7 +134,7 @@ fn chunked(
     frame: &Frame,
     content: &Content,
     writer: &mut Writer<'_>,
-) -> Result<(), EncodeError> {
+) -> Encoded<()> {
     zeros(writer, frame.data_at)?;
     let mut packer = plan.filter.map(Packer::new);
     let mut places = Vec::new();
@@ -167,7 +163,7 @@ fn dataset(
     runs: &Runs<'_>,
     packer: Option<&mut Packer>,
     writer: &mut Writer<'_>,
-) -> Result<DataPlace, EncodeError> {
+) -> Encoded<DataPlace> {
     let start = writer.written();
     let counts = plan.counts(&plan.shape, chunk);
     let chunks: u64 = counts.iter().product();

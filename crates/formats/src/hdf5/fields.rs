@@ -1,6 +1,6 @@
 //! Numbers and addresses out of a block of metadata, and what to say when they are wrong.
 
-use crate::DecodeError;
+use crate::{DecodeError, Decoded};
 
 /// The name of the format in errors.
 pub(super) const FORMAT: &str = "hdf5";
@@ -41,7 +41,7 @@ impl<'a> Fields<'a> {
         self.bytes.len() - self.at
     }
 
-    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
+    pub(super) fn take(&mut self, len: usize) -> Decoded<&'a [u8]> {
         let rest = &self.bytes[self.at..];
         let Some(found) = rest.get(..len) else {
             let found = format!("the end of the record after {} bytes", rest.len());
@@ -52,40 +52,40 @@ impl<'a> Fields<'a> {
     }
 
     /// The next byte, which stays the next.
-    pub(super) fn peek(&mut self) -> Result<u8, DecodeError> {
+    pub(super) fn peek(&mut self) -> Decoded<u8> {
         let byte = self.u8()?;
         self.at -= 1;
         Ok(byte)
     }
 
-    pub(super) fn skip(&mut self, len: usize) -> Result<(), DecodeError> {
+    pub(super) fn skip(&mut self, len: usize) -> Decoded<()> {
         self.take(len).map(|_| ())
     }
 
     /// A little-endian number of up to eight bytes; of more only the first eight count.
-    pub(super) fn uint(&mut self, len: usize) -> Result<u64, DecodeError> {
+    pub(super) fn uint(&mut self, len: usize) -> Decoded<u64> {
         let bytes = self.take(len)?;
         Ok(bytes.iter().take(8).rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, DecodeError> {
+    pub(super) fn u8(&mut self) -> Decoded<u8> {
         Ok(self.take(1)?[0])
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, DecodeError> {
+    pub(super) fn u16(&mut self) -> Decoded<u16> {
         Ok(self.uint(2)? as u16)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, DecodeError> {
+    pub(super) fn u32(&mut self) -> Decoded<u32> {
         Ok(self.uint(4)? as u32)
     }
 
-    pub(super) fn length(&mut self) -> Result<u64, DecodeError> {
+    pub(super) fn length(&mut self) -> Decoded<u64> {
         self.uint(self.addressing.length_bytes)
     }
 
     /// The byte of the file that an address means, or `None` if it is the undefined address.
-    pub(super) fn address(&mut self) -> Result<Option<u64>, DecodeError> {
+    pub(super) fn address(&mut self) -> Decoded<Option<u64>> {
         let place = self.place();
         let address = self.uint(self.addressing.address_bytes)?;
         if address == u64::MAX >> (64 - 8 * self.addressing.address_bytes) {
@@ -98,17 +98,13 @@ impl<'a> Fields<'a> {
     }
 
     /// An address that must be there.
-    pub(super) fn defined(&mut self, expected: &'static str) -> Result<u64, DecodeError> {
+    pub(super) fn defined(&mut self, expected: &'static str) -> Decoded<u64> {
         let place = self.place();
         self.address()?.ok_or_else(|| wrong(place, expected, "the undefined address"))
     }
 
     /// A signature and the version that follows it, which must be `version`.
-    pub(super) fn begins(
-        &mut self,
-        signature: &'static str,
-        version: u8,
-    ) -> Result<(), DecodeError> {
+    pub(super) fn begins(&mut self, signature: &'static str, version: u8) -> Decoded<()> {
         let place = self.place();
         let found = self.take(signature.len())?;
         if found != signature.as_bytes() {
@@ -117,7 +113,7 @@ impl<'a> Fields<'a> {
         self.version(&[version]).map(|_| ())
     }
 
-    pub(super) fn version(&mut self, known: &[u8]) -> Result<u8, DecodeError> {
+    pub(super) fn version(&mut self, known: &[u8]) -> Decoded<u8> {
         let place = self.place();
         match self.u8()? {
             version if known.contains(&version) => Ok(version),

@@ -5,7 +5,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use super::checksum::check_chunk;
 use super::fields::{FORMAT, Fields, unsupported, wrong};
 use super::lzf;
-use crate::DecodeError;
+use crate::{DecodeError, Decoded};
 
 pub(super) const DEFLATE: u16 = 1;
 pub(super) const SHUFFLE: u16 = 2;
@@ -30,7 +30,7 @@ pub(super) enum Filter {
 }
 
 /// The filters of a pipeline message, in the order in which they are applied to store a chunk.
-pub(super) fn pipeline(fields: &mut Fields<'_>) -> Result<Vec<Filter>, DecodeError> {
+pub(super) fn pipeline(fields: &mut Fields<'_>) -> Decoded<Vec<Filter>> {
     let version = fields.version(&[1, 2])?;
     let place = fields.place();
     let count = fields.u8()?;
@@ -43,7 +43,7 @@ pub(super) fn pipeline(fields: &mut Fields<'_>) -> Result<Vec<Filter>, DecodeErr
     (0..count).map(|_| filter(fields, version)).collect()
 }
 
-fn filter(fields: &mut Fields<'_>, version: u8) -> Result<Filter, DecodeError> {
+fn filter(fields: &mut Fields<'_>, version: u8) -> Decoded<Filter> {
     let place = fields.place();
     let id = fields.u16()?;
     let named = version == 1 || id >= 256;
@@ -105,8 +105,8 @@ impl Unpacker {
         filters: &[Filter],
         chunk: &Packed,
         [packed, spare]: [&mut Vec<u8>; 2],
-        visit: &mut impl FnMut(u64, &[u8]) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        visit: &mut impl FnMut(u64, &[u8]) -> Decoded<()>,
+    ) -> Decoded<()> {
         let mut len = chunk.len;
         let mut left: Vec<_> = filters.iter().enumerate().collect();
         left.retain(|(i, _)| chunk.mask >> i & 1 == 0);
@@ -159,8 +159,8 @@ impl Unpacker {
         needed: usize,
         room: &mut [u8],
         offset: u64,
-        visit: &mut impl FnMut(u64, &[u8]) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        visit: &mut impl FnMut(u64, &[u8]) -> Decoded<()>,
+    ) -> Decoded<()> {
         let inflate = self.inflate.get_or_insert_with(|| Decompress::new(true));
         inflate.reset(true);
         let mut filled = 0;

@@ -10,7 +10,7 @@ use super::fields::{Fields, unsupported, wrong};
 use super::header::{self, SPECULATED_BYTES, kind};
 use super::heap::Heap;
 use super::tree2::Tree2;
-use crate::DecodeError;
+use crate::Decoded;
 
 /// What the names of the sample datasets begin with; their number follows.
 pub(super) const RECORDS: &str = "records_";
@@ -52,11 +52,7 @@ pub(super) struct Member {
 }
 
 /// The first `count` sample datasets.
-pub(super) fn members(
-    blocks: &mut Blocks<'_>,
-    root: u64,
-    count: u64,
-) -> Result<Vec<Member>, DecodeError> {
+pub(super) fn members(blocks: &mut Blocks<'_>, root: u64, count: u64) -> Decoded<Vec<Member>> {
     let mut found = Found { places: Vec::new(), root, count };
     let mut old = None;
     let mut dense = None;
@@ -84,12 +80,7 @@ pub(super) fn members(
 
 /// Goes through the links that an index leads to, in the order of the heap: in that of the index,
 /// which is by hash, every link would be in another block than the one before.
-fn links(
-    blocks: &mut Blocks<'_>,
-    heap: u64,
-    index: u64,
-    found: &mut Found,
-) -> Result<(), DecodeError> {
+fn links(blocks: &mut Blocks<'_>, heap: u64, index: u64, found: &mut Found) -> Decoded<()> {
     let heap = Heap::open(blocks, heap)?;
     let mut objects = Vec::new();
     let tree = Tree2::open(blocks, index, LINKS_BY_NAME)?;
@@ -108,7 +99,7 @@ fn links(
 }
 
 /// The heap and the name index of a group with many links.
-fn link_info(fields: &mut Fields<'_>) -> Result<Option<(u64, u64)>, DecodeError> {
+fn link_info(fields: &mut Fields<'_>) -> Decoded<Option<(u64, u64)>> {
     fields.version(&[0])?;
     if fields.u8()? & 1 != 0 {
         fields.skip(8)?;
@@ -136,7 +127,7 @@ impl Found {
         (number < self.count && number.to_string() == digits).then_some(number)
     }
 
-    fn link(&mut self, fields: &mut Fields<'_>) -> Result<(), DecodeError> {
+    fn link(&mut self, fields: &mut Fields<'_>) -> Decoded<()> {
         fields.version(&[1])?;
         let flags = fields.u8()?;
         let place = fields.place();
@@ -165,7 +156,7 @@ impl Found {
     }
 
     /// The places in order, none missing.
-    fn all(mut self) -> Result<Vec<Member>, DecodeError> {
+    fn all(mut self) -> Decoded<Vec<Member>> {
         self.places.sort_unstable_by_key(|&(number, header, _)| (number, header));
         self.places.dedup_by_key(|(number, ..)| *number);
         let missing = self.places.iter().zip(0..).find(|((number, ..), i)| number != i);
@@ -179,12 +170,7 @@ impl Found {
 }
 
 /// Goes through the symbol tables of an old group.
-fn symbols(
-    blocks: &mut Blocks<'_>,
-    tree: u64,
-    heap: u64,
-    found: &mut Found,
-) -> Result<(), DecodeError> {
+fn symbols(blocks: &mut Blocks<'_>, tree: u64, heap: u64, found: &mut Found) -> Decoded<()> {
     let names = local_heap(blocks, heap)?;
     let mut budget = Budget::of(blocks);
     let mut nodes = vec![(tree, None)];
@@ -205,7 +191,7 @@ fn tree_node(
     level: Option<u16>,
     nodes: &mut Vec<(u64, Option<u16>)>,
     budget: &mut Budget,
-) -> Result<(), DecodeError> {
+) -> Decoded<()> {
     let widths = blocks.addressing;
     let head = 8 + 2 * widths.address_bytes as u64;
     let (links, addresses) = (widths.length_bytes as u64, widths.address_bytes as u64);
@@ -237,7 +223,7 @@ fn symbol_node(
     names: &[u8],
     found: &mut Found,
     budget: &mut Budget,
-) -> Result<(), DecodeError> {
+) -> Decoded<()> {
     let widths = blocks.addressing;
     let symbol_bytes = (widths.length_bytes + widths.address_bytes + 24) as u64;
     blocks.speculate(offset, 8 + NODE_SYMBOLS * symbol_bytes)?;
@@ -270,7 +256,7 @@ fn symbol_node(
 }
 
 /// The names of an old group.
-fn local_heap(blocks: &mut Blocks<'_>, offset: u64) -> Result<Vec<u8>, DecodeError> {
+fn local_heap(blocks: &mut Blocks<'_>, offset: u64) -> Decoded<Vec<u8>> {
     let widths = blocks.addressing;
     blocks.speculate(offset, SPECULATED_BYTES)?;
     let head = blocks.get(offset, (8 + 2 * widths.length_bytes + widths.address_bytes) as u64)?;

@@ -2,7 +2,7 @@
 
 use super::blocks::{Blocks, Budget};
 use super::fields::{Fields, unsupported, wrong};
-use crate::DecodeError;
+use crate::Decoded;
 
 /// What a message is about, by its number.
 pub(super) mod kind {
@@ -34,7 +34,7 @@ pub(super) struct Message<'a> {
 
 impl<'a> Message<'a> {
     /// What the message says, unless it only says where else that is.
-    pub(super) fn fields(self) -> Result<Fields<'a>, DecodeError> {
+    pub(super) fn fields(self) -> Decoded<Fields<'a>> {
         if self.flags & SHARED != 0 {
             let feature = format!("shared message of type {}", self.kind);
             return Err(unsupported(self.fields.place(), feature));
@@ -44,14 +44,14 @@ impl<'a> Message<'a> {
 }
 
 /// Gets one message after the other.
-pub(super) type VisitMessage<'v> = dyn FnMut(Message<'_>) -> Result<(), DecodeError> + 'v;
+pub(super) type VisitMessage<'v> = dyn FnMut(Message<'_>) -> Decoded<()> + 'v;
 
 /// Shows every message of the header at `offset` to `visit`.
 pub(super) fn messages(
     blocks: &mut Blocks<'_>,
     offset: u64,
     visit: &mut VisitMessage<'_>,
-) -> Result<(), DecodeError> {
+) -> Decoded<()> {
     let mut walk = Walk { visit, parts: Vec::new(), budget: Budget::of(blocks) };
     blocks.speculate(offset, SPECULATED_BYTES)?;
     let start = blocks.get(offset, 6)?;
@@ -74,7 +74,7 @@ struct Walk<'w, 'v> {
 
 impl Walk<'_, '_> {
     /// Version 1: messages with a head of eight bytes, and their number known.
-    fn old(&mut self, blocks: &mut Blocks<'_>, offset: u64) -> Result<(), DecodeError> {
+    fn old(&mut self, blocks: &mut Blocks<'_>, offset: u64) -> Decoded<()> {
         let start = blocks.get(offset, 16)?;
         let mut fields = blocks.fields(&start, offset);
         fields.skip(2)?;
@@ -97,12 +97,7 @@ impl Walk<'_, '_> {
     }
 
     /// Version 2: checksums over every part, and optional fields.
-    fn current(
-        &mut self,
-        blocks: &mut Blocks<'_>,
-        offset: u64,
-        shape: Shape,
-    ) -> Result<(), DecodeError> {
+    fn current(&mut self, blocks: &mut Blocks<'_>, offset: u64, shape: Shape) -> Decoded<()> {
         let prefix = blocks.get(offset, shape.prefix)?;
         let mut fields = blocks.fields(&prefix, offset);
         fields.skip(prefix.len() - shape.size_bytes)?;
@@ -124,7 +119,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    fn body(&mut self, mut fields: Fields<'_>, shape: &Shape) -> Result<(), DecodeError> {
+    fn body(&mut self, mut fields: Fields<'_>, shape: &Shape) -> Decoded<()> {
         // What is too short for a message is a gap.
         while fields.left() >= shape.message_head {
             let kind = u16::from(fields.u8()?);
@@ -137,13 +132,7 @@ impl Walk<'_, '_> {
     }
 
     /// Takes the message's bytes, follows it or shows it.
-    fn message(
-        &mut self,
-        fields: &mut Fields<'_>,
-        kind: u16,
-        len: u16,
-        flags: u8,
-    ) -> Result<(), DecodeError> {
+    fn message(&mut self, fields: &mut Fields<'_>, kind: u16, len: u16, flags: u8) -> Decoded<()> {
         let place = fields.place();
         let bytes = fields.take(usize::from(len))?;
         let mut inside = Fields::new(bytes, place, fields.addressing());
@@ -164,7 +153,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(start: &[u8], offset: u64) -> Result<Shape, DecodeError> {
+    fn of(start: &[u8], offset: u64) -> Decoded<Shape> {
         if start[4] != 2 {
             return Err(unsupported(offset + 4, format!("object header version {}", start[4])));
         }

@@ -4,7 +4,7 @@ use super::blocks::{Blocks, Kept};
 use super::checksum::check_block;
 use super::fields::{Addressing, Fields, unsupported, wrong};
 use super::tree2::encoded_bytes;
-use crate::DecodeError;
+use crate::Decoded;
 
 /// A heap whose header has been read.
 pub(super) struct Heap {
@@ -36,7 +36,7 @@ struct Direct {
 }
 
 impl Heap {
-    pub(super) fn open(blocks: &mut Blocks<'_>, offset: u64) -> Result<Heap, DecodeError> {
+    pub(super) fn open(blocks: &mut Blocks<'_>, offset: u64) -> Decoded<Heap> {
         let widths = blocks.addressing;
         let (address, length) = (widths.address_bytes, widths.length_bytes);
         let len = 26 + 3 * address + 12 * length;
@@ -85,12 +85,7 @@ impl Heap {
     }
 
     /// What an object's identifier at `place` says.
-    pub(super) fn object(
-        &self,
-        id: &[u8],
-        place: u64,
-        addressing: Addressing,
-    ) -> Result<Object, DecodeError> {
+    pub(super) fn object(&self, id: &[u8], place: u64, addressing: Addressing) -> Decoded<Object> {
         let mut fields = Fields::new(id, place, addressing);
         let flags = fields.u8()?;
         if flags >> 4 != 0 {
@@ -106,7 +101,7 @@ impl Heap {
         blocks: &mut Blocks<'_>,
         kept: &'k mut Kept,
         object: Object,
-    ) -> Result<(&'k [u8], u64), DecodeError> {
+    ) -> Decoded<(&'k [u8], u64)> {
         let block = self.direct(blocks, object.at, object.place)?;
         let inside = object.at - block.start;
         let bytes = kept.block(0, block.offset, blocks, |blocks| self.load(blocks, block))?;
@@ -118,7 +113,7 @@ impl Heap {
     }
 
     /// The block that holds the heap's byte `at`.
-    fn direct(&self, blocks: &mut Blocks<'_>, at: u64, place: u64) -> Result<Direct, DecodeError> {
+    fn direct(&self, blocks: &mut Blocks<'_>, at: u64, place: u64) -> Decoded<Direct> {
         let (mut offset, mut rows, mut start) = (self.root, self.root_rows, 0);
         if rows == 0 {
             let block = Direct { offset, len: self.first_block, start };
@@ -158,13 +153,7 @@ impl Heap {
     }
 
     /// The address in cell `i` of the indirect block at `offset`.
-    fn child(
-        &self,
-        blocks: &mut Blocks<'_>,
-        offset: u64,
-        rows: u64,
-        i: u64,
-    ) -> Result<u64, DecodeError> {
+    fn child(&self, blocks: &mut Blocks<'_>, offset: u64, rows: u64, i: u64) -> Decoded<u64> {
         let address = blocks.addressing.address_bytes;
         let head = 5 + address + self.offset_bytes;
         let len = head as u64 + rows * self.width * address as u64 + 4;
@@ -176,7 +165,7 @@ impl Heap {
     }
 
     /// Reads a block and compares its checksum, which is taken with zeros in its own place.
-    fn load(&self, blocks: &mut Blocks<'_>, block: Direct) -> Result<Vec<u8>, DecodeError> {
+    fn load(&self, blocks: &mut Blocks<'_>, block: Direct) -> Decoded<Vec<u8>> {
         let mut bytes = blocks.get(block.offset, block.len)?;
         blocks.fields(&bytes, block.offset).begins("FHDB", 0)?;
         let at = 5 + blocks.addressing.address_bytes + self.offset_bytes;

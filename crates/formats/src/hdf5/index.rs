@@ -3,7 +3,7 @@
 use super::encode::{Shrunk, step};
 use super::metadata::{PAGE_BITS, block, size_bytes};
 use super::plan::Plan;
-use crate::EncodeError;
+use crate::Encoded;
 use crate::writer::Writer;
 
 const HEADER_BYTES: u64 = 28;
@@ -36,7 +36,7 @@ pub(super) fn write(
     start: u64,
     shrunk: Option<&[Shrunk]>,
     writer: &mut Writer<'_>,
-) -> Result<u64, EncodeError> {
+) -> Encoded<u64> {
     let at = writer.written();
     let limits = plan.counts(&plan.limits, chunk);
     let mut entries = Entries {

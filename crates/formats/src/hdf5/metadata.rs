@@ -10,7 +10,7 @@ use super::group::RECORDS;
 use super::header::kind;
 use super::plan::{Filter, Plan};
 use super::{filters, tree2};
-use crate::{Element, EncodeError};
+use crate::{Element, EncodeError, Encoded};
 
 const UNDEFINED: u64 = u64::MAX;
 pub(super) const SUPERBLOCK_BYTES: u64 = 48;
@@ -47,7 +47,7 @@ pub(super) fn headers(
     at: u64,
     places: &[DataPlace],
     labels: DataPlace,
-) -> Result<Vec<u8>, EncodeError> {
+) -> Encoded<Vec<u8>> {
     let names = (0..plan.datasets).map(|i| format!("{RECORDS}{i}")).chain([LABELS.to_owned()]);
     let mut datasets = Vec::new();
     for place in places {
@@ -81,7 +81,7 @@ pub(super) fn block(parts: &[&[u8]]) -> Vec<u8> {
     checksummed(parts.concat())
 }
 
-fn object_header(messages: &[(u16, Vec<u8>)]) -> Result<Vec<u8>, EncodeError> {
+fn object_header(messages: &[(u16, Vec<u8>)]) -> Encoded<Vec<u8>> {
     let mut body = Vec::new();
     for (kind, message) in messages {
         let len = u16::try_from(message.len()).map_err(|_| too_long(message.len()))?;
@@ -98,7 +98,7 @@ fn too_long(len: usize) -> EncodeError {
     EncodeError::Layout { format: FORMAT, what: format!("object header of {len} bytes") }
 }
 
-fn group(links: &[(String, u64)]) -> Result<Vec<u8>, EncodeError> {
+fn group(links: &[(String, u64)]) -> Encoded<Vec<u8>> {
     let mut info = vec![0, 0];
     info.extend([0xFF; 16]);
     let mut messages = vec![(kind::LINK_INFO, info), (kind::GROUP_INFO, vec![0, 0])];
@@ -111,7 +111,7 @@ fn group(links: &[(String, u64)]) -> Result<Vec<u8>, EncodeError> {
     object_header(&messages)
 }
 
-fn labels_header(plan: &Plan, place: DataPlace) -> Result<Vec<u8>, EncodeError> {
+fn labels_header(plan: &Plan, place: DataPlace) -> Encoded<Vec<u8>> {
     let samples = plan.samples();
     object_header(&[
         (kind::DATASPACE, dataspace(&[samples], &[samples])),
@@ -125,7 +125,7 @@ fn labels_header(plan: &Plan, place: DataPlace) -> Result<Vec<u8>, EncodeError> 
 const LATE: [u8; 2] = [3, 0x0A];
 const INCREMENTAL: [u8; 2] = [3, 0x0B];
 
-fn dataset(plan: &Plan, place: DataPlace) -> Result<Vec<u8>, EncodeError> {
+fn dataset(plan: &Plan, place: DataPlace) -> Encoded<Vec<u8>> {
     let mut messages = vec![
         (kind::DATASPACE, dataspace(&plan.shape, &plan.limits)),
         (kind::DATATYPE, datatype::message(plan.element)),

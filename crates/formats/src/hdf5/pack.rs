@@ -4,7 +4,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 
 use super::lzf;
 use super::plan::Filter;
-use crate::StreamError;
+use crate::Streamed;
 
 /// Buffers for a chunk and its compressed form, and the state of the compressor.
 pub(super) struct Packer {
@@ -36,7 +36,7 @@ impl Packer {
         &mut self,
         len: usize,
         fill: impl FnOnce(&mut [u8]),
-    ) -> Result<(&[u8], u32), StreamError> {
+    ) -> Streamed<(&[u8], u32)> {
         self.chunk.resize(len, 0);
         fill(&mut self.chunk);
         let smaller = match &mut self.method {
@@ -50,7 +50,7 @@ impl Packer {
     }
 }
 
-fn deflated(deflate: &mut Compress, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError> {
+fn deflated(deflate: &mut Compress, chunk: &[u8], out: &mut Vec<u8>) -> Streamed<()> {
     deflate.reset();
     out.clear();
     // Noise grows by five bytes for every few thousand.

@@ -1,6 +1,6 @@
 //! What the datasets of a file look like, from the samples and the options.
 
-use crate::{Compression, Element, EncodeError, FileSpec, OptionError, Options};
+use crate::{Compression, Element, EncodeError, Encoded, FileSpec, OptionError, Options};
 
 use super::fields::FORMAT;
 
@@ -75,7 +75,7 @@ impl Settings {
     }
 
     /// The datasets of that file.
-    pub(super) fn plan(&self, file: &FileSpec) -> Result<Plan, EncodeError> {
+    pub(super) fn plan(&self, file: &FileSpec) -> Encoded<Plan> {
         let dims = self.part(&file.dims)?;
         let shape: Vec<u64> = [file.samples].into_iter().chain(dims).collect();
         if shape.len() > MOST_AXES {
@@ -105,7 +105,7 @@ impl Settings {
 
     /// The part of a sample that goes into one dataset: an equal share along the first axis. An axis
     /// of the workload's own that becomes 1 is dropped, as DLIO does.
-    fn part(&self, dims: &[u64]) -> Result<Vec<u64>, EncodeError> {
+    fn part(&self, dims: &[u64]) -> Encoded<Vec<u64>> {
         let Some((&first, rest)) = dims.split_first() else {
             return match self.datasets {
                 1 => Ok(Vec::new()),
@@ -123,7 +123,7 @@ impl Settings {
         Ok((!dropped).then_some(share).into_iter().chain(rest.iter().copied()).collect())
     }
 
-    fn limits(&self, shape: &[u64]) -> Result<Vec<u64>, EncodeError> {
+    fn limits(&self, shape: &[u64]) -> Encoded<Vec<u64>> {
         if self.limits.is_empty() {
             return Ok(shape.to_vec());
         }
@@ -170,7 +170,7 @@ fn default_chunk(shape: &[u64], element: Element) -> Vec<u64> {
     chunk
 }
 
-fn check_chunk(chunk: &[u64], shape: &[u64], limits: &[u64]) -> Result<Vec<u64>, EncodeError> {
+fn check_chunk(chunk: &[u64], shape: &[u64], limits: &[u64]) -> Encoded<Vec<u64>> {
     let (found, expected) = (chunk.len(), shape.len());
     if found != expected {
         return Err(refused(format!("`chunk_dims` has {found} axes, datasets have {expected}")));

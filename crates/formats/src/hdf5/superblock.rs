@@ -4,7 +4,7 @@ use super::blocks::Blocks;
 use super::checksum::check_block;
 use super::fields::{Addressing, Fields, unsupported, wrong};
 use crate::window::Window;
-use crate::{ByteSource, DecodeError};
+use crate::{ByteSource, DecodeError, Decoded};
 
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
@@ -21,7 +21,7 @@ const OLD_BYTES: [u64; 2] = [96, 100];
 pub(super) fn open<'a>(
     source: &'a mut dyn ByteSource,
     piece: &'a mut [u8],
-) -> Result<(Blocks<'a>, u64), DecodeError> {
+) -> Decoded<(Blocks<'a>, u64)> {
     let unknown = Addressing { address_bytes: 8, length_bytes: 8, base: 0 };
     let mut blocks = Blocks::new(source, piece, unknown)?;
     let base = find(&mut blocks)?;
@@ -39,7 +39,7 @@ pub(super) fn open<'a>(
 }
 
 /// Where the signature is: at the beginning or at a power of two.
-fn find(blocks: &mut Blocks<'_>) -> Result<u64, DecodeError> {
+fn find(blocks: &mut Blocks<'_>) -> Decoded<u64> {
     let len = blocks.window.len();
     let mut base = 0;
     while len.saturating_sub(base) >= SIGNATURE.len() as u64 {
@@ -53,13 +53,13 @@ fn find(blocks: &mut Blocks<'_>) -> Result<u64, DecodeError> {
     Err(DecodeError::Foreign { format: "an HDF5 file", offset: 0, expected, found })
 }
 
-fn first_bytes(window: &mut Window<'_>) -> Result<Vec<u8>, DecodeError> {
+fn first_bytes(window: &mut Window<'_>) -> Decoded<Vec<u8>> {
     let len = window.len().min(SIGNATURE.len() as u64);
     Ok(window.exactly(0, len)?.to_vec())
 }
 
 /// Addressing, offset of the root group, and where the file should end.
-fn parse(bytes: &[u8], base: u64) -> Result<(Addressing, u64, u64), DecodeError> {
+fn parse(bytes: &[u8], base: u64) -> Decoded<(Addressing, u64, u64)> {
     let mut fields =
         Fields::new(bytes, base, Addressing { address_bytes: 8, length_bytes: 8, base });
     fields.skip(SIGNATURE.len())?;
@@ -88,11 +88,7 @@ fn parse(bytes: &[u8], base: u64) -> Result<(Addressing, u64, u64), DecodeError>
 }
 
 /// What versions 2 and 3 have after the widths.
-fn current(
-    mut fields: Fields<'_>,
-    bytes: &[u8],
-    base: u64,
-) -> Result<(Addressing, u64, u64), DecodeError> {
+fn current(mut fields: Fields<'_>, bytes: &[u8], base: u64) -> Decoded<(Addressing, u64, u64)> {
     let addressing = fields.addressing();
     fields.skip(1)?;
     let end = end(&mut fields)?;
@@ -105,7 +101,7 @@ fn current(
 
 /// Where the file should end: the only address that does not count from the superblock, unless
 /// something was put before the file or taken away there since.
-fn end(fields: &mut Fields<'_>) -> Result<u64, DecodeError> {
+fn end(fields: &mut Fields<'_>) -> Decoded<u64> {
     let Addressing { address_bytes, base, .. } = fields.addressing();
     let written_for = fields.uint(address_bytes)?;
     let _free_space_or_extension = fields.address()?;
@@ -113,7 +109,7 @@ fn end(fields: &mut Fields<'_>) -> Result<u64, DecodeError> {
     Ok(end.saturating_sub(written_for).saturating_add(base))
 }
 
-fn width(fields: &mut Fields<'_>) -> Result<usize, DecodeError> {
+fn width(fields: &mut Fields<'_>) -> Decoded<usize> {
     let place = fields.place();
     match fields.u8()? {
         width @ (2 | 4 | 8) => Ok(usize::from(width)),

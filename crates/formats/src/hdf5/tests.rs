@@ -1,6 +1,7 @@
 //! Round trips, files of h5py, and every way in which small files can be damaged.
 
 use super::*;
+use crate::DecodeError;
 use crate::{Collect, Compression, Element, HEAD_BYTES, PIECE_BYTES, StreamError, test_support};
 
 /// Every dataset of the file, put together sample by sample.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::blocks::{Blocks, Budget, Kept};
 use super::fields::{Addressing, Fields, unsupported, wrong};
-use crate::DecodeError;
+use crate::Decoded;
 
 /// Signature, version and type before the records of a node, checksum after them.
 const NODE_FRAME: u64 = 10;
@@ -29,7 +29,7 @@ struct Pointer {
 }
 
 /// Gets a record, its place, and how it writes addresses.
-pub(super) type VisitRecord<'v> = dyn FnMut(&[u8], u64, Addressing) -> Result<(), DecodeError> + 'v;
+pub(super) type VisitRecord<'v> = dyn FnMut(&[u8], u64, Addressing) -> Decoded<()> + 'v;
 
 #[derive(Clone, Copy)]
 struct Node {
@@ -40,11 +40,7 @@ struct Node {
 
 impl Tree2 {
     /// Reads the header at `offset` of a tree with records of that kind.
-    pub(super) fn open(
-        blocks: &mut Blocks<'_>,
-        offset: u64,
-        kind: u8,
-    ) -> Result<Tree2, DecodeError> {
+    pub(super) fn open(blocks: &mut Blocks<'_>, offset: u64, kind: u8) -> Decoded<Tree2> {
         let widths = blocks.addressing;
         let len = 22 + widths.address_bytes + widths.length_bytes;
         let block = blocks.checked(offset, len as u64, "B-tree header")?;
@@ -75,11 +71,7 @@ impl Tree2 {
     }
 
     /// Shows every record to `visit`, with its place.
-    pub(super) fn walk(
-        &self,
-        blocks: &mut Blocks<'_>,
-        visit: &mut VisitRecord<'_>,
-    ) -> Result<(), DecodeError> {
+    pub(super) fn walk(&self, blocks: &mut Blocks<'_>, visit: &mut VisitRecord<'_>) -> Decoded<()> {
         let mut budget = Budget::of(blocks);
         let mut nodes: Vec<Node> = self.root.into_iter().collect();
         while let Some(node) = nodes.pop() {
@@ -106,7 +98,7 @@ impl Tree2 {
         blocks: &mut Blocks<'_>,
         kept: &'k mut Kept,
         compare: impl Fn(&[u8]) -> Ordering,
-    ) -> Result<Option<(&'k [u8], u64)>, DecodeError> {
+    ) -> Decoded<Option<(&'k [u8], u64)>> {
         let Some(mut node) = self.root else { return Ok(None) };
         loop {
             let load = |blocks: &mut Blocks<'_>| self.load(blocks, node);
@@ -142,7 +134,7 @@ impl Tree2 {
     }
 
     /// Bytes of a node that are in use.
-    fn len(&self, node: Node, blocks: &Blocks<'_>) -> Result<u64, DecodeError> {
+    fn len(&self, node: Node, blocks: &Blocks<'_>) -> Decoded<u64> {
         let mut len = NODE_FRAME + node.records * self.record_bytes;
         if node.depth > 0 {
             let pointer = &self.pointers[node.depth - 1];
@@ -155,7 +147,7 @@ impl Tree2 {
         Ok(len)
     }
 
-    fn load(&self, blocks: &mut Blocks<'_>, node: Node) -> Result<Vec<u8>, DecodeError> {
+    fn load(&self, blocks: &mut Blocks<'_>, node: Node) -> Decoded<Vec<u8>> {
         let len = self.len(node, blocks)?;
         let block = blocks.checked(node.offset, len, "B-tree node")?;
         let mut fields = blocks.fields(&block, node.offset);
@@ -167,13 +159,7 @@ impl Tree2 {
     }
 
     /// The child of a node that is not a leaf, before its record `i`.
-    fn child(
-        &self,
-        block: &[u8],
-        node: Node,
-        i: u64,
-        blocks: &Blocks<'_>,
-    ) -> Result<Node, DecodeError> {
+    fn child(&self, block: &[u8], node: Node, i: u64, blocks: &Blocks<'_>) -> Decoded<Node> {
         let pointer = &self.pointers[node.depth - 1];
         let width = blocks.addressing.address_bytes + pointer.count_bytes + pointer.total_bytes;
         let at = 6 + (node.records * self.record_bytes) as usize + i as usize * width;

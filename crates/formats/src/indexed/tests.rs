@@ -1,6 +1,7 @@
 //! Round trips, what is read of a small and of a large index, and entries that point nowhere.
 
 use super::*;
+use crate::EncodeError;
 use crate::test_support::{self, InMemory};
 use crate::{Element, StreamError};
 

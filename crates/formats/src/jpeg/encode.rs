@@ -8,7 +8,7 @@ use jpeg_encoder::{Encoder, EncodingError, ImageBuffer, JfifWrite, JpegColorType
 
 use crate::image::Size;
 use crate::writer::Writer;
-use crate::{Content, Element, EncodeError};
+use crate::{Content, Element, EncodeError, Encoded};
 
 /// Pillow's default.
 const QUALITY: u8 = 75;
@@ -31,11 +31,7 @@ pub(super) fn estimate(size: Size) -> u64 {
 }
 
 /// Writes the image whose rows `content` gives.
-pub(super) fn encode(
-    size: Size,
-    content: &Content,
-    writer: &mut Writer<'_>,
-) -> Result<(), EncodeError> {
+pub(super) fn encode(size: Size, content: &Content, writer: &mut Writer<'_>) -> Encoded<()> {
     let mut output = Output { writer, pending: Vec::with_capacity(FLUSH_BYTES), error: None };
     let rows = Rows { size, content, strip: RefCell::default() };
     let encoded = Encoder::new(&mut output, QUALITY).encode_image(rows);

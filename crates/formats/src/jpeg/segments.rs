@@ -3,8 +3,8 @@
 //! The decoder stops at the last block, and takes a file without an end for a whole one; walking the
 //! markers to the end of the image is what tells a truncated file.
 
-use crate::DecodeError;
 use crate::image::be16;
+use crate::{DecodeError, Decoded};
 
 const SOI: u8 = 0xD8;
 const EOI: u8 = 0xD9;
@@ -39,7 +39,7 @@ pub(super) struct Segment<'a> {
 }
 
 /// Finds the frame header and the header of the first scan.
-pub(super) fn head(file: &[u8]) -> Result<(Frame, Segment<'_>), DecodeError> {
+pub(super) fn head(file: &[u8]) -> Decoded<(Frame, Segment<'_>)> {
     if !file.starts_with(&[0xFF, SOI, 0xFF]) {
         return Err(DecodeError::Foreign {
             format: "a jpeg",
@@ -69,7 +69,7 @@ pub(super) fn head(file: &[u8]) -> Result<(Frame, Segment<'_>), DecodeError> {
 }
 
 /// Walks from the data of a scan to the end of the image; returns where that is.
-pub(super) fn end_of_image(file: &[u8], data: usize) -> Result<usize, DecodeError> {
+pub(super) fn end_of_image(file: &[u8], data: usize) -> Decoded<usize> {
     let mut at = end_of_data(file, data)?;
     loop {
         let found = segment(file, at)?;
@@ -83,7 +83,7 @@ pub(super) fn end_of_image(file: &[u8], data: usize) -> Result<usize, DecodeErro
 
 /// The marker that ends the data that begins at `at`. Restart markers belong to the data, and come
 /// in turn.
-fn end_of_data(file: &[u8], mut at: usize) -> Result<usize, DecodeError> {
+fn end_of_data(file: &[u8], mut at: usize) -> Decoded<usize> {
     for restart in (0xD0..=0xD7).cycle() {
         at = marker(file, at)?;
         match file.get(at + 1) {
@@ -98,7 +98,7 @@ fn end_of_data(file: &[u8], mut at: usize) -> Result<usize, DecodeError> {
 }
 
 /// The next `FF` that is not followed by a zero.
-fn marker(file: &[u8], data: usize) -> Result<usize, DecodeError> {
+fn marker(file: &[u8], data: usize) -> Decoded<usize> {
     let tail = file.get(data..).unwrap_or_default();
     memchr::memchr_iter(0xFF, tail)
         .map(|at| data + at)
@@ -108,7 +108,7 @@ fn marker(file: &[u8], data: usize) -> Result<usize, DecodeError> {
 }
 
 /// The segment at `at`, which may have fill bytes before its marker.
-fn segment(file: &[u8], at: usize) -> Result<Segment<'_>, DecodeError> {
+fn segment(file: &[u8], at: usize) -> Decoded<Segment<'_>> {
     let ones = file.get(at..).unwrap_or_default().iter().take_while(|&&byte| byte == 0xFF).count();
     let after = at + ones;
     let Some(&marker) = file.get(after) else { return Err(truncated(file, after + 1)) };
@@ -143,11 +143,11 @@ impl Segment<'_> {
         self.end - self.body.len() + at
     }
 
-    fn byte(&self, at: usize) -> Result<u8, DecodeError> {
+    fn byte(&self, at: usize) -> Decoded<u8> {
         self.body.get(at).copied().ok_or_else(|| self.short())
     }
 
-    fn number(&self, at: usize) -> Result<u16, DecodeError> {
+    fn number(&self, at: usize) -> Decoded<u16> {
         be16(self.body, at).ok_or_else(|| self.short())
     }
 
@@ -163,7 +163,7 @@ impl Segment<'_> {
 }
 
 impl Frame {
-    fn parse(found: &Segment<'_>) -> Result<Frame, DecodeError> {
+    fn parse(found: &Segment<'_>) -> Decoded<Frame> {
         let progressive = match found.marker {
             0xC0 | 0xC1 => false,
             0xC2 => true,

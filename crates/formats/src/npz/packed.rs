@@ -9,7 +9,7 @@ use crate::window::Window;
 use crate::writer::Writer;
 use crate::zip::{self, Member, Packing, Written};
 use crate::{
-    ByteSink, Content, DecodeError, EncodeError, FileSize, FileSpec, HEAD_BYTES, StreamError,
+    ByteSink, Content, DecodeError, Decoded, Encoded, FileSize, FileSpec, HEAD_BYTES, Streamed,
 };
 
 const FORMAT: &str = "npz";
@@ -28,7 +28,7 @@ pub(super) fn encode(
     layout: &Layout,
     level: u32,
     sink: &mut dyn ByteSink,
-) -> Result<(), EncodeError> {
+) -> Encoded<()> {
     let mut writer = Writer::new(sink);
     let unknown = Packed { crc: 0, size: 0, packed_size: 0 };
     writer.put(&zip::local_header(&written(SAMPLES, 0, unknown)))?;
@@ -61,7 +61,7 @@ fn written(name: &'static str, header_offset: u64, packed: Packed) -> Written {
     Written { name, header_offset, size, packed_size, packing: Packing::Deflated, crc }
 }
 
-fn put_labels(layout: &Layout, level: u32, writer: &mut Writer<'_>) -> Result<Packed, EncodeError> {
+fn put_labels(layout: &Layout, level: u32, writer: &mut Writer<'_>) -> Encoded<Packed> {
     const ZEROS: [u8; 4096] = [0; 4096];
     let mut deflater = Deflater::new(FORMAT, level);
     deflater.put(&layout.y_header, writer)?;
@@ -86,11 +86,11 @@ impl Nowhere {
 }
 
 impl ByteSink for Nowhere {
-    fn space(&mut self, want: usize) -> Result<&mut [u8], StreamError> {
+    fn space(&mut self, want: usize) -> Streamed<&mut [u8]> {
         Ok(&mut self.room[..want.min(HEAD_BYTES)])
     }
 
-    fn patch(&mut self, _offset: u64, _bytes: &[u8]) -> Result<(), StreamError> {
+    fn patch(&mut self, _offset: u64, _bytes: &[u8]) -> Streamed<()> {
         Ok(())
     }
 }
@@ -104,8 +104,8 @@ pub(super) fn read_samples(
     member: &Member,
     decoded: &mut Vec<u8>,
     index: u64,
-    mut visit: impl FnMut(&Header, &[u8]) -> Result<(), DecodeError>,
-) -> Result<Header, DecodeError> {
+    mut visit: impl FnMut(&Header, &[u8]) -> Decoded<()>,
+) -> Decoded<Header> {
     let (begin, end) = (member.data_offset, member.data_offset + member.packed_size);
     decoded.resize(decoded.len().max(BUFFER_BYTES), 0);
     let buffer = &mut decoded[..BUFFER_BYTES];
@@ -141,7 +141,7 @@ pub(super) fn read_samples(
 }
 
 /// The header at the beginning of what was expanded, whose array must fill the member.
-fn array_header(expanded: &[u8], member: &Member) -> Result<Header, DecodeError> {
+fn array_header(expanded: &[u8], member: &Member) -> Decoded<Header> {
     let offset = member.data_offset;
     let prefix = &expanded[..expanded.len().min(PREFIX_BYTES)];
     let needed = npy_header::header_len(prefix, offset)?;

@@ -1,6 +1,7 @@
 //! Round trips, files of NumPy, and every way in which a small archive can be damaged.
 
 use super::*;
+use crate::EncodeError;
 use crate::{PIECE_BYTES, StreamError, test_support};
 
 const NEW_PYTHON: &[u8] = include_bytes!("../../golden/new-python.npz");

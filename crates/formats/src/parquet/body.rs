@@ -4,8 +4,8 @@ use crc32fast::Hasher;
 
 use super::NAME;
 use super::chunk::wrong;
-use crate::DecodeError;
 use crate::window::Window;
+use crate::{DecodeError, Decoded};
 
 /// What is left of a page.
 pub(super) enum Body<'a, 'w> {
@@ -33,14 +33,14 @@ impl<'a, 'w> Body<'a, 'w> {
     }
 
     /// The next four bytes as a length.
-    pub(super) fn u32(&mut self) -> Result<u32, DecodeError> {
+    pub(super) fn u32(&mut self) -> Decoded<u32> {
         let mut bytes = [0; 4];
         self.copy(&mut bytes)?;
         Ok(u32::from_le_bytes(bytes))
     }
 
     /// Reads and drops `len` bytes.
-    pub(super) fn skip(&mut self, len: u64) -> Result<(), DecodeError> {
+    pub(super) fn skip(&mut self, len: u64) -> Decoded<()> {
         self.check(len)?;
         match self {
             Body::Memory { bytes, .. } => *bytes = &bytes[len as usize..],
@@ -59,7 +59,7 @@ impl<'a, 'w> Body<'a, 'w> {
     }
 
     /// Fills `to` with the next bytes.
-    pub(super) fn copy(&mut self, mut to: &mut [u8]) -> Result<(), DecodeError> {
+    pub(super) fn copy(&mut self, mut to: &mut [u8]) -> Decoded<()> {
         self.check(to.len() as u64)?;
         match self {
             Body::Memory { bytes, .. } => {
@@ -84,11 +84,7 @@ impl<'a, 'w> Body<'a, 'w> {
     }
 
     /// The next bytes, in `buffer` if they are not in memory.
-    pub(super) fn part(
-        &mut self,
-        len: u32,
-        buffer: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], DecodeError> {
+    pub(super) fn part(&mut self, len: u32, buffer: &'a mut Vec<u8>) -> Decoded<&'a [u8]> {
         self.check(len.into())?;
         if let Body::Memory { bytes, .. } = self {
             let (now, later) = bytes.split_at(len as usize);
@@ -110,7 +106,7 @@ impl<'a, 'w> Body<'a, 'w> {
     }
 
     /// Reads what is left and compares the checksum.
-    pub(super) fn finish(mut self, expected: Option<u32>, offset: u64) -> Result<(), DecodeError> {
+    pub(super) fn finish(mut self, expected: Option<u32>, offset: u64) -> Decoded<()> {
         if let Body::Stream { at, end, .. } = &self {
             let left = *end - *at;
             self.skip(left)?;
@@ -124,7 +120,7 @@ impl<'a, 'w> Body<'a, 'w> {
     }
 
     /// Value number `at` of packed booleans, which must be in memory.
-    pub(super) fn bit(&self, at: u64) -> Result<u8, DecodeError> {
+    pub(super) fn bit(&self, at: u64) -> Decoded<u8> {
         self.check((at / 8).saturating_add(1))?;
         match self {
             Body::Memory { bytes, .. } => Ok(bytes[(at / 8) as usize] >> (at % 8) & 1),
@@ -133,7 +129,7 @@ impl<'a, 'w> Body<'a, 'w> {
     }
 
     /// Refuses a page that ends before its next `len` bytes do.
-    pub(super) fn check(&self, len: u64) -> Result<(), DecodeError> {
+    pub(super) fn check(&self, len: u64) -> Decoded<()> {
         let (left, place) = match self {
             Body::Memory { bytes, offset } => (bytes.len() as u64, *offset),
             Body::Stream { at, end, .. } => (*end - *at, *at),
@@ -146,7 +142,7 @@ impl<'a, 'w> Body<'a, 'w> {
 }
 
 /// Compares the checksum of a page as it is stored.
-pub(super) fn check_crc(found: u32, expected: u32, offset: u64) -> Result<(), DecodeError> {
+pub(super) fn check_crc(found: u32, expected: u32, offset: u64) -> Decoded<()> {
     if found == expected {
         return Ok(());
     }

@@ -15,7 +15,7 @@ use super::page::page_at;
 use super::rows::Rows;
 use super::values::{BOOLEANS, Dictionary, Values};
 use crate::window::Window;
-use crate::{DecodeError, StreamError};
+use crate::{DecodeError, Decoded, Streamed};
 
 /// Reads the pages of one chunk.
 pub(super) struct ChunkReader<'a, 'w, K> {
@@ -40,7 +40,7 @@ struct Content {
 
 impl<K: Keep> ChunkReader<'_, '_, K> {
     /// Reads all pages up to the last value.
-    pub(super) fn read(mut self) -> Result<(), DecodeError> {
+    pub(super) fn read(mut self) -> Decoded<()> {
         let end = self.group.offset + self.group.len;
         let mut at = self.group.offset;
         let mut left = self.group.values;
@@ -85,7 +85,7 @@ impl<K: Keep> ChunkReader<'_, '_, K> {
 
     /// The sizes of the dictionary's values: four bytes for each, as many as its length takes in the
     /// page.
-    fn dictionary(&mut self, page: &PageHeader, count: u32) -> Result<Dictionary, DecodeError> {
+    fn dictionary(&mut self, page: &PageHeader, count: u32) -> Decoded<Dictionary> {
         let codec = self.group.codec;
         let bytes = Memory { window: self.window, stored: self.stored, plain: self.plain }.load(
             page,
@@ -119,7 +119,7 @@ impl<K: Keep> ChunkReader<'_, '_, K> {
         page: &PageHeader,
         content: Content,
         dictionary: Option<&Dictionary>,
-    ) -> Result<(), DecodeError> {
+    ) -> Decoded<()> {
         let codec = match content.levels {
             Levels::Before { compressed: false, .. } => Codec::None,
             _ => self.group.codec,
@@ -140,12 +140,7 @@ impl<K: Keep> ChunkReader<'_, '_, K> {
 }
 
 /// The dictionary's values themselves: as many bytes as its page has, and eight for each value.
-fn kept_dictionary(
-    bytes: &[u8],
-    column: Column,
-    count: u32,
-    offset: u64,
-) -> Result<Dictionary, DecodeError> {
+fn kept_dictionary(bytes: &[u8], column: Column, count: u32, offset: u64) -> Decoded<Dictionary> {
     let stored_bytes = match column.stored {
         Stored::Bit => return Err(wrong(offset, "no dictionary of booleans", "one")),
         Stored::Fixed(stored) => stored,
@@ -199,7 +194,7 @@ struct Memory<'a, 'b, 'w> {
 
 impl<'b> Memory<'_, 'b, '_> {
     /// The page, checked and without its compression.
-    fn load(self, page: &PageHeader, codec: Codec, limit: Limit) -> Result<&'b [u8], DecodeError> {
+    fn load(self, page: &PageHeader, codec: Codec, limit: Limit) -> Decoded<&'b [u8]> {
         let (offset, len) = (page.offset, page.bytes as usize);
         // What is stored is part of the file, so this is never larger than the file.
         let stored = room(self.stored, len);
@@ -246,7 +241,7 @@ pub(super) fn room(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
 }
 
 /// Fills `to` with exactly what `from` holds.
-fn decompress(codec: Codec, from: &[u8], to: &mut [u8]) -> Result<(), StreamError> {
+fn decompress(codec: Codec, from: &[u8], to: &mut [u8]) -> Streamed<()> {
     match codec {
         Codec::None => Err("a page that is not compressed".into()),
         Codec::Snappy => match snap::raw::Decoder::new().decompress(from, to)? {
@@ -282,7 +277,7 @@ impl<'a, K: Keep> Decoder<'a, K> {
         mut body: Body<'b, '_>,
         first: &'b mut Vec<u8>,
         second: &'b mut Vec<u8>,
-    ) -> Result<(), DecodeError> {
+    ) -> Decoded<()> {
         let sizes = match self.content.levels {
             Levels::Inside => [None; 2],
             Levels::Before { repetition, definition, .. } => [Some(repetition), Some(definition)],
@@ -315,12 +310,7 @@ impl<'a, K: Keep> Decoder<'a, K> {
     }
 
     /// Takes values that all have the same repetition level.
-    fn take(
-        &mut self,
-        values: &mut Values<'_, '_>,
-        level: u32,
-        count: u64,
-    ) -> Result<(), DecodeError> {
+    fn take(&mut self, values: &mut Values<'_, '_>, level: u32, count: u64) -> Decoded<()> {
         let short = self.short_row();
         let rows = &mut *self.rows;
         let begun = rows.begun();
@@ -332,7 +322,7 @@ impl<'a, K: Keep> Decoder<'a, K> {
     }
 
     /// Adds gaps that all have the same repetition level.
-    fn add_gaps(&mut self, level: u32, count: u64) -> Result<(), DecodeError> {
+    fn add_gaps(&mut self, level: u32, count: u64) -> Decoded<()> {
         self.rows.add(level, 0, count).ok_or_else(self.short_row())
     }
 
@@ -349,7 +339,7 @@ impl<'a, K: Keep> Decoder<'a, K> {
         size: Option<u32>,
         max: u32,
         buffer: &'b mut Vec<u8>,
-    ) -> Result<Hybrid<'b>, DecodeError> {
+    ) -> Decoded<Hybrid<'b>> {
         let size = match size {
             Some(size) => size,
             None if max == 0 => 0,
@@ -363,7 +353,7 @@ impl<'a, K: Keep> Decoder<'a, K> {
         hybrid.ok_or_else(|| wrong(self.page.offset, "levels of 32 bits at most", max))
     }
 
-    fn values<'b, 'w>(&self, mut body: Body<'b, 'w>) -> Result<Values<'b, 'w>, DecodeError>
+    fn values<'b, 'w>(&self, mut body: Body<'b, 'w>) -> Decoded<Values<'b, 'w>>
     where
         'a: 'b,
     {

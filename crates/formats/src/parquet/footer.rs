@@ -7,7 +7,7 @@ use feedline_parquet_pages::thrift::{Kind, ReadError, Reader};
 
 use super::NAME;
 use super::page::decode_error;
-use crate::{DecodeError, Element};
+use crate::{DecodeError, Decoded, Element};
 
 /// How deep columns may be nested.
 const MAX_DEPTH: usize = 64;
@@ -82,7 +82,7 @@ pub(super) enum Codec {
 
 impl Footer {
     /// Reads the footer, which stands at `offset`; everything else of the file is before it.
-    pub(super) fn parse(bytes: &[u8], offset: u64) -> Result<Footer, DecodeError> {
+    pub(super) fn parse(bytes: &[u8], offset: u64) -> Decoded<Footer> {
         let mut reader = Reader::new(bytes, offset);
         let mut found = Found::default();
         let walked = reader.structure(|reader, id, kind| found.field(reader, id, kind, offset));

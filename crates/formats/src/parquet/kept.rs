@@ -1,7 +1,7 @@
 //! The values of rows, kept while the pages of their column chunk are decoded.
 
 use super::values::Values;
-use crate::{DecodeError, Element, SamplePart};
+use crate::{DecodeError, Decoded, Element, SamplePart};
 
 /// What is kept of a column chunk. Decoders are generic over it, so that keeping nothing costs nothing.
 pub(super) trait Keep {
@@ -12,7 +12,7 @@ pub(super) trait Keep {
     fn go_to(&mut self, row: u64) -> bool;
 
     /// Room for the next bytes of the row, unless it is not kept.
-    fn room(&mut self, len: u64) -> Result<Option<&mut [u8]>, DecodeError>;
+    fn room(&mut self, len: u64) -> Decoded<Option<&mut [u8]>>;
 
     /// Counts values of the row.
     fn count(&mut self, values: u64);
@@ -31,7 +31,7 @@ impl Keep for KeepNothing {
         false
     }
 
-    fn room(&mut self, _len: u64) -> Result<Option<&mut [u8]>, DecodeError> {
+    fn room(&mut self, _len: u64) -> Decoded<Option<&mut [u8]>> {
         Ok(None)
     }
 
@@ -115,7 +115,7 @@ impl Keep for KeptRows {
         !self.is_full
     }
 
-    fn room(&mut self, len: u64) -> Result<Option<&mut [u8]>, DecodeError> {
+    fn room(&mut self, len: u64) -> Decoded<Option<&mut [u8]>> {
         let begin = self.bytes.len();
         let needed = (begin as u64).saturating_add(len);
         match self.rows.len() {
@@ -204,8 +204,8 @@ impl Run {
         self,
         values: &mut Values<'_, '_>,
         keep: &mut K,
-        mut visit: impl FnMut(u64, u64) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        mut visit: impl FnMut(u64, u64) -> Decoded<()>,
+    ) -> Decoded<()> {
         let Some(first) = keep.first_row() else { return values.take(self.count(), visit) };
         match self {
             Run::Begins { begun, count } => {

@@ -4,7 +4,7 @@
 //! page is ever held.
 
 use super::NAME;
-use crate::{EncodeError, FileSpec};
+use crate::{EncodeError, Encoded, FileSpec};
 use feedline_parquet_pages::thrift::Writer;
 
 /// What every file begins and ends with.
@@ -51,7 +51,7 @@ pub(super) struct Chunk {
 
 impl Layout {
     /// Refuses what the format cannot hold.
-    pub(super) fn of(file: &FileSpec, codec: u32) -> Result<Layout, EncodeError> {
+    pub(super) fn of(file: &FileSpec, codec: u32) -> Encoded<Layout> {
         let total = file.payload_bytes().filter(|&bytes| bytes < 1 << 60);
         let sample_bytes = file.sample_bytes().filter(|_| total.is_some());
         let sample_bytes = sample_bytes.ok_or_else(|| file.too_large())?;

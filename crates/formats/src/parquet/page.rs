@@ -4,15 +4,11 @@ use feedline_parquet_pages::PageHeader;
 use feedline_parquet_pages::thrift::ReadError;
 
 use super::NAME;
-use crate::DecodeError;
 use crate::window::Window;
+use crate::{DecodeError, Decoded};
 
 /// The page whose header is at `at`, in a chunk that goes to `end`.
-pub(super) fn page_at(
-    window: &mut Window<'_>,
-    at: u64,
-    end: u64,
-) -> Result<PageHeader, DecodeError> {
+pub(super) fn page_at(window: &mut Window<'_>, at: u64, end: u64) -> Decoded<PageHeader> {
     let mut least = 1;
     loop {
         if at >= end {
@@ -38,7 +34,7 @@ pub(super) fn page_at(
     }
 }
 
-fn check(page: PageHeader, end: u64) -> Result<PageHeader, DecodeError> {
+fn check(page: PageHeader, end: u64) -> Decoded<PageHeader> {
     let wrong = |expected, found: String| {
         Err(DecodeError::Field { format: NAME, offset: page.offset, expected, found })
     };

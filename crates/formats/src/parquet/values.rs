@@ -6,7 +6,7 @@ use super::body::Body;
 use super::chunk::wrong;
 use super::footer::{Column, Stored};
 use super::kept::Keep;
-use crate::DecodeError;
+use crate::Decoded;
 
 /// Values that have not been read.
 pub(super) enum Values<'a, 'w> {
@@ -72,8 +72,8 @@ impl Values<'_, '_> {
     pub(super) fn take(
         &mut self,
         count: u64,
-        mut visit: impl FnMut(u64, u64) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        mut visit: impl FnMut(u64, u64) -> Decoded<()>,
+    ) -> Decoded<()> {
         match self {
             _ if count == 0 => Ok(()),
             Values::Plain { body, column, bits } => match column.stored {
@@ -111,8 +111,8 @@ impl Values<'_, '_> {
         &mut self,
         count: u64,
         keep: &mut K,
-        mut visit: impl FnMut(u64, u64) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        mut visit: impl FnMut(u64, u64) -> Decoded<()>,
+    ) -> Decoded<()> {
         keep.count(count);
         let mut left = count;
         while left > 0 {
@@ -135,7 +135,7 @@ impl Values<'_, '_> {
     }
 
     /// Reads what is left of the page and compares its checksum, unless that was done before.
-    pub(super) fn finish(self, crc: Option<u32>, offset: u64) -> Result<(), DecodeError> {
+    pub(super) fn finish(self, crc: Option<u32>, offset: u64) -> Decoded<()> {
         match self {
             Values::Plain { mut body, bits, .. } => {
                 body.skip(bits.div_ceil(8))?;
@@ -152,7 +152,7 @@ fn next_index(
     dictionary: &Dictionary,
     offset: u64,
     left: u64,
-) -> Result<(u32, u64, u64), DecodeError> {
+) -> Decoded<(u32, u64, u64)> {
     let next = indices.next(left);
     let (index, run) = next.ok_or_else(|| wrong(offset, "an index for every value", "less"))?;
     let bytes = dictionary.bytes(index);
@@ -166,7 +166,7 @@ fn plain_value<K: Keep>(
     column: &Column,
     bits: &mut u64,
     keep: &mut K,
-) -> Result<u64, DecodeError> {
+) -> Decoded<u64> {
     let len = match column.stored {
         Stored::Bit => {
             let bit = body.bit(*bits)?;

@@ -1,7 +1,7 @@
 //! The chunks of a PNG file: their order, their lengths and their checksums.
 
 use crate::image::{be16, be32};
-use crate::{DecodeError, Element};
+use crate::{DecodeError, Decoded, Element};
 
 /// What every file begins with.
 pub(super) const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1A\n";
@@ -78,7 +78,7 @@ impl Header {
 }
 
 /// Walks over all chunks to the last, checks their CRCs, and finds the header and the data.
-pub(super) fn check(file: &[u8]) -> Result<Chunks, DecodeError> {
+pub(super) fn check(file: &[u8]) -> Decoded<Chunks> {
     if !file.starts_with(&SIGNATURE) {
         return Err(DecodeError::Foreign {
             format: "a png",
@@ -117,7 +117,7 @@ struct Chunk<'a> {
 }
 
 /// The chunk at `at`, and where the next begins.
-fn chunk(file: &[u8], at: usize) -> Result<(Chunk<'_>, usize), DecodeError> {
+fn chunk(file: &[u8], at: usize) -> Decoded<(Chunk<'_>, usize)> {
     let frame = at.saturating_add(12);
     let len = be32(file, at).ok_or_else(|| truncated(file, frame))? as usize;
     let end = frame.saturating_add(len);

@@ -7,7 +7,7 @@ use png::{Adam7Info, InterlaceInfo, expand_interlaced_row};
 
 use super::chunks::Header;
 use crate::sample_sink::{begin, put};
-use crate::{DecodeError, SamplePart, SampleSink};
+use crate::{Decoded, SamplePart, SampleSink};
 
 /// Takes rows and hands pixels to a sink. Does nothing for a sink that wants none.
 pub(super) struct Pixels<'s, S> {
@@ -20,7 +20,7 @@ pub(super) struct Pixels<'s, S> {
 
 impl<'s, S: SampleSink> Pixels<'s, S> {
     #[inline]
-    pub(super) fn begin(sink: &'s mut S, header: Header) -> Result<Self, DecodeError> {
+    pub(super) fn begin(sink: &'s mut S, header: Header) -> Decoded<Self> {
         let element = Some(header.element());
         begin(sink, SamplePart { name: "", element, shape: &header.shape() })?;
         Ok(Pixels { sink, header, woven: Vec::new(), values: Vec::new() })
@@ -28,7 +28,7 @@ impl<'s, S: SampleSink> Pixels<'s, S> {
 
     /// Takes a row, which may be longer than it must be.
     #[inline]
-    pub(super) fn row(&mut self, place: InterlaceInfo, row: &[u8]) -> Result<(), DecodeError> {
+    pub(super) fn row(&mut self, place: InterlaceInfo, row: &[u8]) -> Decoded<()> {
         if !self.sink.wants_bytes() {
             return Ok(());
         }
@@ -43,7 +43,7 @@ impl<'s, S: SampleSink> Pixels<'s, S> {
 
     /// Hands over what could not be before the last pass.
     #[inline]
-    pub(super) fn finish(mut self) -> Result<(), DecodeError> {
+    pub(super) fn finish(mut self) -> Decoded<()> {
         let woven = std::mem::take(&mut self.woven);
         woven
             .chunks_exact(self.header.row_bytes().max(1) as usize)
@@ -59,7 +59,7 @@ impl<'s, S: SampleSink> Pixels<'s, S> {
         expand_interlaced_row(&mut self.woven, row_bytes, row, pass, self.header.pixel_bits());
     }
 
-    fn put(&mut self, row: &[u8]) -> Result<(), DecodeError> {
+    fn put(&mut self, row: &[u8]) -> Decoded<()> {
         if self.header.bit_depth() == 8 {
             return put(self.sink, row);
         }

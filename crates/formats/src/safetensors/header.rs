@@ -10,7 +10,7 @@ use std::ops::Range;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::NAME;
-use crate::{DecodeError, Element, SamplePart};
+use crate::{DecodeError, Decoded, Element, SamplePart};
 
 /// Size of the length field.
 pub const LENGTH_BYTES: u64 = 8;
@@ -42,7 +42,7 @@ impl Tensor {
     }
 
     /// Where the bytes of a sample begin and end.
-    pub(super) fn sample(&self, index: u64) -> Result<(u64, u64), DecodeError> {
+    pub(super) fn sample(&self, index: u64) -> Decoded<(u64, u64)> {
         if index >= self.samples {
             let (offset, samples) = (self.offset, self.samples);
             return Err(DecodeError::SampleIndex { offset, index, samples });
@@ -91,7 +91,7 @@ pub(super) fn type_name(element: Element) -> &'static str {
 }
 
 /// The length of the text, from the file's first bytes.
-pub fn length(first: &[u8], file_len: u64) -> Result<u64, DecodeError> {
+pub fn length(first: &[u8], file_len: u64) -> Decoded<u64> {
     let Some(&length) = first.first_chunk() else {
         return Err(DecodeError::Truncated { offset: file_len, needed: 8, found: file_len });
     };
@@ -114,11 +114,7 @@ pub fn length(first: &[u8], file_len: u64) -> Result<u64, DecodeError> {
 }
 
 /// The tensor of the samples, after all of them were checked; the data begins at `data_at`.
-pub(super) fn find_samples(
-    text: &[u8],
-    data_at: u64,
-    file_len: u64,
-) -> Result<Tensor, DecodeError> {
+pub(super) fn find_samples(text: &[u8], data_at: u64, file_len: u64) -> Decoded<Tensor> {
     let mut chosen: Option<(String, Entry)> = None;
     walk(text, data_at, file_len, |name, entry| {
         if chosen.as_ref().is_none_or(|(_, chosen)| entry.rank() < chosen.rank()) {
@@ -131,7 +127,7 @@ pub(super) fn find_samples(
 }
 
 /// All tensors, after they were checked, in the order of their places; the data begins at `data_at`.
-pub fn list(text: &[u8], data_at: u64, file_len: u64) -> Result<Vec<Listed>, DecodeError> {
+pub fn list(text: &[u8], data_at: u64, file_len: u64) -> Decoded<Vec<Listed>> {
     let mut listed = Vec::new();
     walk(text, data_at, file_len, |name, entry| {
         let Entry { dtype, axes: shape, start, .. } = entry;
@@ -148,7 +144,7 @@ fn walk(
     data_at: u64,
     file_len: u64,
     visit: impl FnMut(Cow<'_, str>, Entry),
-) -> Result<(), DecodeError> {
+) -> Decoded<()> {
     if text.first() != Some(&b'{') {
         let found = text[..text.len().min(8)].to_vec();
         let (format, expected) = ("a safetensors file", "{");
@@ -183,7 +179,7 @@ fn place(text: &[u8], error: &serde_json::Error) -> u64 {
 }
 
 /// Refuses gaps and overlaps; gives the size of all tensors.
-fn check_places(places: &[(u64, u64)]) -> Result<u64, DecodeError> {
+fn check_places(places: &[(u64, u64)]) -> Decoded<u64> {
     places.iter().try_fold(0, |end, &(start, its_end)| {
         if start == end {
             return Ok(its_end);
@@ -213,7 +209,7 @@ impl Entry {
         (!self.is_x, self.start)
     }
 
-    fn tensor(self, name: String, data_at: u64) -> Result<Tensor, DecodeError> {
+    fn tensor(self, name: String, data_at: u64) -> Decoded<Tensor> {
         let offset = data_at + self.start;
         // The first axis is the samples'; without axes there is one.
         let samples = self.axes.first().copied().unwrap_or(1);

@@ -1,6 +1,7 @@
 //! Every format, written and collected again, and what sinks refuse.
 
 use super::*;
+use crate::StreamError;
 use crate::test_support::InMemory;
 use crate::{
     Compression, Content, FORMATS, FileSpec, Format, Libraries, Options, SampleFormat, as_framework,

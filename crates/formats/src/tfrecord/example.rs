@@ -9,7 +9,7 @@ use feedline_parquet_pages::encode::varint;
 
 use super::NAME;
 use super::stream::Payload;
-use crate::{DecodeError, FileSpec, SampleSink};
+use crate::{DecodeError, Decoded, FileSpec, SampleSink};
 
 const IMAGE: &[u8] = b"image";
 const SIZE: &[u8] = b"size";
@@ -67,7 +67,7 @@ fn around(number: u8, value: &[u8], len: u64) -> Vec<u8> {
 }
 
 /// Goes through an example and says how large its image is.
-pub(super) fn walk<S: SampleSink>(payload: &mut Payload<'_, '_, S>) -> Result<u64, DecodeError> {
+pub(super) fn walk<S: SampleSink>(payload: &mut Payload<'_, '_, S>) -> Decoded<u64> {
     let begin = payload.at();
     let end = payload.end();
     let mut wanted = Wanted::default();
@@ -99,7 +99,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn check(&self, begin: u64) -> Result<u64, DecodeError> {
+    fn check(&self, begin: u64) -> Decoded<u64> {
         let wrong = |expected, feature: &Option<Feature>| DecodeError::Field {
             format: NAME,
             offset: begin,
@@ -154,7 +154,7 @@ fn entry<S: SampleSink>(
     payload: &mut Payload<'_, '_, S>,
     end: u64,
     wanted: &mut Wanted,
-) -> Result<(), DecodeError> {
+) -> Decoded<()> {
     let mut name = [0; IMAGE.len()];
     let mut name_len = 0;
     let mut feature = Feature::default();
@@ -186,10 +186,7 @@ fn entry<S: SampleSink>(
     Ok(())
 }
 
-fn read_feature<S: SampleSink>(
-    payload: &mut Payload<'_, '_, S>,
-    end: u64,
-) -> Result<Feature, DecodeError> {
+fn read_feature<S: SampleSink>(payload: &mut Payload<'_, '_, S>, end: u64) -> Decoded<Feature> {
     let mut feature = Feature::default();
     while let Some((number, wire)) = tag(payload, end)? {
         let kind = match (number, wire) {
@@ -232,10 +229,7 @@ fn read_feature<S: SampleSink>(
 }
 
 /// Number and wire type of the next field, or `None` at the end of the message.
-fn tag<S: SampleSink>(
-    payload: &mut Payload<'_, '_, S>,
-    end: u64,
-) -> Result<Option<(u64, u8)>, DecodeError> {
+fn tag<S: SampleSink>(payload: &mut Payload<'_, '_, S>, end: u64) -> Decoded<Option<(u64, u8)>> {
     if payload.at() == end {
         return Ok(None);
     }
@@ -248,7 +242,7 @@ fn tag<S: SampleSink>(
 }
 
 /// Reads a length and says where the bytes end that it announces.
-fn length<S: SampleSink>(payload: &mut Payload<'_, '_, S>, end: u64) -> Result<u64, DecodeError> {
+fn length<S: SampleSink>(payload: &mut Payload<'_, '_, S>, end: u64) -> Decoded<u64> {
     let offset = payload.at();
     let len = varint_in(payload, end)?;
     skip_end(payload, len, end).ok_or_else(|| {
@@ -263,11 +257,7 @@ fn skip_end<S: SampleSink>(payload: &Payload<'_, '_, S>, len: u64, end: u64) -> 
 }
 
 /// Goes over the value of a field.
-fn skip<S: SampleSink>(
-    payload: &mut Payload<'_, '_, S>,
-    wire: u8,
-    end: u64,
-) -> Result<(), DecodeError> {
+fn skip<S: SampleSink>(payload: &mut Payload<'_, '_, S>, wire: u8, end: u64) -> Decoded<()> {
     let offset = payload.at();
     let value_end = match wire {
         VARINT => return varint_in(payload, end).map(drop),
@@ -287,10 +277,7 @@ fn skip<S: SampleSink>(
     payload.skip_to(value_end)
 }
 
-fn varint_in<S: SampleSink>(
-    payload: &mut Payload<'_, '_, S>,
-    end: u64,
-) -> Result<u64, DecodeError> {
+fn varint_in<S: SampleSink>(payload: &mut Payload<'_, '_, S>, end: u64) -> Decoded<u64> {
     let offset = payload.at();
     let mut value = 0;
     for shift in (0..70).step_by(7) {

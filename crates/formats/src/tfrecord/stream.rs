@@ -2,7 +2,7 @@
 
 use crate::sample_sink;
 use crate::scratch::AlignedBuffer;
-use crate::{ByteSource, DecodeError, SampleSink, Scratch};
+use crate::{ByteSource, DecodeError, Decoded, SampleSink, Scratch};
 
 /// What a look at a far header reads: storage gives no less than a page anyway.
 const LOOK_BYTES: u64 = 4096;
@@ -20,10 +20,7 @@ pub(super) struct Stream {
 impl Stream {
     /// A buffer for pieces of the size that the source likes, though not of more than the reader's
     /// own buffer or the whole file.
-    pub(super) fn open(
-        source: &mut dyn ByteSource,
-        scratch: &Scratch,
-    ) -> Result<Stream, DecodeError> {
+    pub(super) fn open(source: &mut dyn ByteSource, scratch: &Scratch) -> Decoded<Stream> {
         let len = source.len().map_err(|source| DecodeError::Size { source })?;
         let piece = source.piece_bytes().min(scratch.piece.len()).max(1);
         let room = usize::try_from(len).map_or(piece, |len| len.min(piece));
@@ -51,7 +48,7 @@ impl Reader<'_> {
     }
 
     /// Whether the file ends at `offset`; reads on if that is not known.
-    pub(super) fn ends_at(&mut self, offset: u64) -> Result<bool, DecodeError> {
+    pub(super) fn ends_at(&mut self, offset: u64) -> Decoded<bool> {
         match self.chunk(offset).map(|_| false) {
             Err(DecodeError::Truncated { .. }) if offset == self.stream.len => Ok(true),
             found => found,
@@ -65,7 +62,7 @@ impl Reader<'_> {
 
     /// The bytes in memory from `offset` on, at least one; a read up to the next multiple of the
     /// piece size fetches them if there is none.
-    fn chunk(&mut self, offset: u64) -> Result<&[u8], DecodeError> {
+    fn chunk(&mut self, offset: u64) -> Decoded<&[u8]> {
         if !self.in_memory(offset) {
             let piece = self.stream.piece;
             self.load(offset, (offset / piece + 1).saturating_mul(piece))?;
@@ -92,12 +89,7 @@ impl Reader<'_> {
     ///
     /// Where records are larger than a piece most of the piece would be for nothing, so only the
     /// rest of the header's page is read.
-    pub(super) fn pass_over(
-        &mut self,
-        offset: u64,
-        record: u64,
-        header: u64,
-    ) -> Result<(), DecodeError> {
+    pub(super) fn pass_over(&mut self, offset: u64, record: u64, header: u64) -> Decoded<()> {
         let far = record > self.stream.piece && self.stream.piece > LOOK_BYTES;
         if far && offset < self.len() && !self.in_memory(offset) {
             let page_end = (offset / LOOK_BYTES + 1).saturating_mul(LOOK_BYTES);
@@ -112,7 +104,7 @@ impl Reader<'_> {
     }
 
     /// Reads from `offset` to `end` in place of what was in memory.
-    fn load(&mut self, offset: u64, end: u64) -> Result<(), DecodeError> {
+    fn load(&mut self, offset: u64, end: u64) -> Decoded<()> {
         let stream = &mut *self.stream;
         let end = end.min(stream.len).min(offset.saturating_add(stream.buffer.len() as u64));
         let wanted = end.saturating_sub(offset);
@@ -169,7 +161,7 @@ impl<'a, 'b, S: SampleSink> Payload<'a, 'b, S> {
 
     /// The next byte. Whoever asks has made sure that there is one.
     #[inline]
-    pub(super) fn byte(&mut self) -> Result<u8, DecodeError> {
+    pub(super) fn byte(&mut self) -> Decoded<u8> {
         self.sum()?;
         let stream = &*self.reader.stream;
         // What was summed and not yet looked at is in memory.
@@ -179,7 +171,7 @@ impl<'a, 'b, S: SampleSink> Payload<'a, 'b, S> {
     }
 
     /// Goes on to `offset`, which is not after the end of the payload.
-    pub(super) fn skip_to(&mut self, offset: u64) -> Result<(), DecodeError> {
+    pub(super) fn skip_to(&mut self, offset: u64) -> Decoded<()> {
         while self.at < offset {
             self.sum()?;
             self.at = offset.min(self.summed);
@@ -188,19 +180,19 @@ impl<'a, 'b, S: SampleSink> Payload<'a, 'b, S> {
     }
 
     /// Goes to the end and gives the checksum of everything.
-    pub(super) fn finish(mut self) -> Result<u32, DecodeError> {
+    pub(super) fn finish(mut self) -> Decoded<u32> {
         self.skip_to(self.end)?;
         Ok(self.crc)
     }
 
     /// Takes the checksum of the next chunk if the last one is used up.
     #[inline]
-    fn sum(&mut self) -> Result<(), DecodeError> {
+    fn sum(&mut self) -> Decoded<()> {
         if self.at == self.summed { self.sum_next() } else { Ok(()) }
     }
 
     #[cold]
-    fn sum_next(&mut self) -> Result<(), DecodeError> {
+    fn sum_next(&mut self) -> Decoded<()> {
         let left = self.end.saturating_sub(self.at);
         let chunk = self.reader.chunk(self.at)?;
         let chunk = &chunk[..chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX))];

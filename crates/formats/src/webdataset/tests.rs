@@ -1,6 +1,7 @@
 //! Round trips, shards of other writers, and what damage does.
 
 use super::*;
+use crate::EncodeError;
 use crate::{PIECE_BYTES, test_support};
 
 const WRITER: &[u8] = include_bytes!("../../golden/writer.tar");
