@@ -32,13 +32,11 @@ const NAME: &str = "csv";
 /// size and what [`Content`] is fastest at.
 const BLOCK_BYTES: u64 = 16 * 1024;
 
-/// The format `csv`.
 pub(crate) struct Csv {
     /// The level of gzip; `None` means plain text.
     level: Option<u32>,
 }
 
-/// The format `csv`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     compressions: &[Compression::Gzip],
     read_unit: ReadUnit::File,

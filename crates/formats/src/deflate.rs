@@ -125,23 +125,20 @@ impl Inflater {
                 if self.at < self.end { window.at_least(self.at, 1, self.end)? } else { &[] };
             let (taken, given) = (self.state.total_in(), self.state.total_out());
             let status = self.state.decompress(packed, &mut out[filled..], FlushDecompress::None);
-            let status = status.map_err(|error| DecodeError::Coding {
-                format: self.format,
-                offset: self.at,
-                source: error.into(),
-            })?;
+            let status =
+                status.map_err(|error| DecodeError::coding(self.format, self.at, error))?;
             let taken = self.state.total_in() - taken;
             let given = self.state.total_out() - given;
             self.at += taken;
             filled += given as usize;
             self.ended = status == Status::StreamEnd;
             if taken == 0 && given == 0 && !self.ended {
-                return Err(DecodeError::Field {
-                    format: self.format,
-                    offset: self.at,
-                    expected: "more compressed data",
-                    found: "its end".to_owned(),
-                });
+                return Err(DecodeError::field(
+                    self.format,
+                    self.at,
+                    "more compressed data",
+                    "its end",
+                ));
             }
         }
         Ok(filled)

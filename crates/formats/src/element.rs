@@ -22,22 +22,13 @@ pub enum Element {
 
 impl Element {
     /// Every element type there is.
-    pub const ALL: [Element; 14] = [
-        Element::Bool,
-        Element::Int8,
-        Element::Int16,
-        Element::Int32,
-        Element::Int64,
-        Element::UInt8,
-        Element::UInt16,
-        Element::UInt32,
-        Element::UInt64,
-        Element::Float16,
-        Element::Float32,
-        Element::Float64,
-        Element::Complex64,
-        Element::Complex128,
-    ];
+    pub const ALL: [Element; 14] = {
+        use Element::*;
+        [
+            Bool, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float16, Float32,
+            Float64, Complex64, Complex128,
+        ]
+    };
 
     /// The type NumPy calls `name`, as in `uint8`.
     pub fn parse(name: &str) -> Option<Element> {
@@ -71,6 +62,14 @@ impl Element {
     pub fn from_descr(descr: &str) -> Option<Element> {
         let kind_and_size = descr.strip_prefix(['<', '>', '|', '='])?;
         Element::ALL.into_iter().find(|element| element.descr()[1..] == *kind_and_size)
+    }
+
+    /// The type of that kind, as in a `descr`, and size.
+    pub(crate) fn of_kind(kind: u8, size_bytes: u64) -> Option<Element> {
+        let is_it = |element: &Element| {
+            element.descr().as_bytes()[1] == kind && element.size_bytes() == size_bytes
+        };
+        Element::ALL.into_iter().find(is_it)
     }
 
     fn row(self) -> (&'static str, u64, &'static str) {

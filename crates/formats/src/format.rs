@@ -160,7 +160,7 @@ pub struct FileSpec {
     pub samples: u64,
     /// Element type of the samples.
     pub element: Element,
-    /// CompanionPlace of the file in the list of all files; what a `synthetic` file contains.
+    /// Place of the file in the list of all files; what a `synthetic` file contains.
     pub index: u64,
 }
 

@@ -46,12 +46,10 @@ use crate::{
     Format, Opened, OptionError, Options, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
-/// The format `hdf5`.
 pub(crate) struct Hdf5 {
     settings: Settings,
 }
 
-/// The format `hdf5`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     other_extensions: &["h5"],
     compressions: &[Compression::Gzip, Compression::Lzf],

@@ -1,5 +1,7 @@
 //! What both image formats share: the shape of the one image in a file, and the way into memory.
 
+use crate::scratch::try_grow;
+use crate::window::fetch;
 use crate::{ByteSource, DecodeError, Decoded, Element, EncodeError, Encoded, FileSpec};
 
 /// Rows and columns of the image that a file holds, whatever its number of samples is.
@@ -43,28 +45,11 @@ impl Size {
 pub(crate) fn load<'a>(source: &mut dyn ByteSource, whole: &'a mut Vec<u8>) -> Decoded<&'a [u8]> {
     let len = source.len().map_err(|source| DecodeError::Size { source })?;
     let piece = source.piece_bytes().max(1);
-    let too_much = || DecodeError::TooMuch {
-        format: "image",
-        what: "the file",
-        offset: 0,
-        needed: len,
-        limit: isize::MAX as u64,
-    };
-    let len = usize::try_from(len).map_err(|_| too_much())?;
-    if whole.len() < len {
-        whole.try_reserve_exact(len - whole.len()).map_err(|_| too_much())?;
-        whole.resize(len, 0);
-    }
-    let file = &mut whole[..len];
+    let file = try_grow(whole, len, ("image", "the file"))?;
     let mut offset = 0;
     for target in file.chunks_mut(piece) {
-        let wanted = target.len() as u64;
-        source.read_exact_at(offset, target).map_err(|source| DecodeError::Source {
-            offset,
-            wanted,
-            source,
-        })?;
-        offset += wanted;
+        fetch(source, offset, target)?;
+        offset += target.len() as u64;
     }
     Ok(file)
 }

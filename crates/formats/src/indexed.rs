@@ -29,7 +29,6 @@ pub(crate) struct Indexed {
     facts: &'static SampleFormat,
 }
 
-/// The format `indexed_binary`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     read_unit: ReadUnit::IndexedSample,
     framework: Some(FrameworkReader::Indexed),
@@ -95,11 +94,8 @@ impl Format for Indexed {
     fn open(&self, source: &mut dyn ByteSource, _: &mut Scratch) -> Decoded<Box<dyn Opened>> {
         let offsets = Entries::open(source, OFFSETS)?;
         let sizes = Entries::open(source, SIZES)?;
-        let wrong = |expected, found| DecodeError::Field {
-            format: self.facts.name,
-            offset: offsets.len.min(sizes.len),
-            expected,
-            found,
+        let wrong = |expected, found| {
+            DecodeError::field(self.facts.name, offsets.len.min(sizes.len), expected, found)
         };
         if offsets.len != sizes.len {
             let found = format!("{} and {} bytes", offsets.len, sizes.len);
@@ -129,12 +125,7 @@ impl Decode for OpenedIndexed {
         let mut window = Window::new(source, &mut scratch.piece)?;
         let end = self.check_end(index, begin, size, window.len())?;
         sample_sink::begin_raw(sink, "", size)?;
-        let mut at = begin;
-        while at < end {
-            let piece = window.at_least(at, 1, end)?;
-            sample_sink::put(sink, piece)?;
-            at += piece.len() as u64;
-        }
+        window.stream(begin..end, |piece| sample_sink::put(sink, piece))?;
         Ok(SampleRead {
             bytes: size,
             file_bytes: pulled + window.pulled(),
@@ -168,14 +159,9 @@ impl OpenedIndexed {
     /// Where the sample ends, if the file has as many bytes.
     fn check_end(&self, index: u64, offset: u64, size: u64, len: u64) -> Decoded<u64> {
         let end = offset.checked_add(size).filter(|&end| end <= len);
-        end.ok_or_else(|| DecodeError::Field {
-            format: self.name,
-            offset: index * ENTRY_BYTES,
-            expected: "a sample inside the data file",
-            found: format!(
+        end.ok_or_else(|| DecodeError::field(self.name, index * ENTRY_BYTES, "a sample inside the data file", format!(
                 "entry {index} of .off.idx and .sz.idx: {size} bytes at {offset}, file has {len}"
-            ),
-        })
+            )))
     }
 }
 

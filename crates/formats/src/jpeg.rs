@@ -17,9 +17,11 @@ use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 
+use crate::error::check_limit;
 use crate::framework::FrameworkReader;
 use crate::image::{self, Size};
 use crate::sample_sink::{self, Decode, Request};
+use crate::scratch::grow;
 use crate::writer::Writer;
 use crate::{
     ByteSink, ByteSource, Content, DecodeError, Decoded, Element, Encoded, FileSize, FileSpec,
@@ -42,10 +44,8 @@ const FREE_PIXELS: u64 = 1 << 20;
 const PADDING: [u8; 18] =
     [0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0xD9];
 
-/// The format `jpeg`.
 pub(crate) struct Jpeg;
 
-/// The format `jpeg`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     other_extensions: &["jpg"],
     read_unit: ReadUnit::File,
@@ -118,18 +118,12 @@ fn check_proportion(file: &[u8], frame: &Frame) -> Decoded<()> {
     let side = |pixels: u16| u64::from(pixels).next_multiple_of(8);
     let needed = side(frame.height) * side(frame.width);
     let limit = (file.len() as u64).saturating_mul(PIXELS_PER_BYTE).saturating_add(FREE_PIXELS);
-    if needed <= limit {
-        return Ok(());
-    }
-    let (format, what, offset) = ("jpeg", "the image", frame.offset);
-    Err(DecodeError::TooMuch { format, what, offset, needed, limit })
+    check_limit(("jpeg", "the image"), frame.offset, needed, limit)
 }
 
 fn decode_pixels(image: &[u8], scan: usize, frame: &Frame, decoded: &mut Vec<u8>) -> Decoded<()> {
-    let coding = |error: zune_jpeg::errors::DecodeErrors| DecodeError::Coding {
-        format: "jpeg",
-        offset: scan as u64,
-        source: error.to_string().into(),
+    let coding = |error: zune_jpeg::errors::DecodeErrors| {
+        DecodeError::coding("jpeg", scan as u64, error.to_string())
     };
     let output = if frame.channels() == 1 { ColorSpace::Luma } else { ColorSpace::RGB };
     let options = DecoderOptions::default()
@@ -140,14 +134,7 @@ fn decode_pixels(image: &[u8], scan: usize, frame: &Frame, decoded: &mut Vec<u8>
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(image), options);
     decoder.decode_headers().map_err(coding)?;
     let len = usize::from(frame.height) * usize::from(frame.width) * output.num_components();
-    grow(decoded, len);
-    decoder.decode_into(&mut decoded[..len]).map_err(coding)
-}
-
-fn grow(buffer: &mut Vec<u8>, len: usize) {
-    if buffer.len() < len {
-        buffer.resize(len, 0);
-    }
+    decoder.decode_into(grow(decoded, len)).map_err(coding)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `npy`: one NumPy array a file, sample axis last, read whole.
+//! `npy`: one NumPy array per file, sample axis last, read whole.
 
 use crate::array_sample::ArraySample;
 use crate::framework::FrameworkReader;
@@ -11,10 +11,8 @@ use crate::{
     SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
-/// The format `npy`.
 pub(crate) struct Npy;
 
-/// The format `npy`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     read_unit: ReadUnit::File,
     has_dali_reader: true,
@@ -57,12 +55,7 @@ impl Decode for Npy {
         header.check_index(index, 0)?;
         let mut sample = ArraySample::new(sink);
         sample.begin_npy("", &header, index, 0)?;
-        let mut at = header.len;
-        while at < end {
-            let piece = window.at_least(at, 1, end)?;
-            sample.put(piece)?;
-            at += piece.len() as u64;
-        }
+        window.stream(header.len..end, |piece| sample.put(piece))?;
         sample.finish()?;
         Ok(found(&header, window.pulled()))
     }

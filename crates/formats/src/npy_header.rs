@@ -1,6 +1,7 @@
 //! The header of an npy: a magic, a version, and a Python dictionary in text.
 
 use crate::array_sample::{Order, Selection};
+use crate::window::Window;
 use crate::{DecodeError, Decoded, Element, FileSpec};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -158,6 +159,26 @@ pub(crate) fn parse(header: &[u8], offset: u64) -> Decoded<Header> {
     let order = if is_fortran { Order::Fortran } else { Order::C };
     let (len, samples) = (header.len() as u64, shape.axes.last().copied().unwrap_or(1));
     Ok(Header { len, element, data_bytes, samples, shape: shape.axes, order, is_big_endian })
+}
+
+/// Reads the header of the array in a member of `size` bytes at `offset` of an archive, whose
+/// error `too_short` makes for a member that has not as many bytes as needed.
+pub(crate) fn of_member(
+    window: &mut Window<'_>,
+    offset: u64,
+    size: u64,
+    too_short: impl Fn(u64) -> DecodeError,
+) -> Decoded<Header> {
+    let prefix_len = size.min(PREFIX_BYTES as u64);
+    let len = header_len(window.exactly(offset, prefix_len)?, offset)?;
+    if len > size {
+        return Err(too_short(len));
+    }
+    let header = parse(window.exactly(offset, len)?, offset)?;
+    match len.checked_add(header.data_bytes) {
+        Some(needed) if needed <= size => Ok(header),
+        needed => Err(too_short(needed.unwrap_or(u64::MAX))),
+    }
 }
 
 /// What matters of a shape.

@@ -10,7 +10,7 @@ use crc32fast::Hasher;
 
 use crate::array_sample::ArraySample;
 use crate::framework::FrameworkReader;
-use crate::npy_header::{self, Header, PREFIX_BYTES};
+use crate::npy_header::{self, Header};
 use crate::sample_sink::{Decode, Request};
 use crate::window::Window;
 use crate::writer::Writer;
@@ -26,13 +26,11 @@ pub(crate) const SAMPLES: &str = "x.npy";
 pub(crate) const SAMPLES_NAME: &str = "x";
 const LABELS: &str = "y.npy";
 
-/// The format `npz`.
 pub(crate) struct Npz {
     /// The level at which members are deflated; `None` means that they are stored.
     level: Option<u32>,
 }
 
-/// The format `npz`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     compressions: &[Compression::Zip],
     read_unit: ReadUnit::File,
@@ -120,18 +118,15 @@ fn read_samples(
     if member.packing == Packing::Deflated {
         return packed::read_samples(window, &member, decoded, index, visit);
     }
-    let header = array_header(window, &member)?;
+    let too_short = |needed| too_short(&member, needed);
+    let header = npy_header::of_member(window, member.data_offset, member.size, too_short)?;
     header.check_index(index, member.data_offset)?;
 
-    let end = member.data_offset + member.size;
-    let mut at = member.data_offset;
     let mut crc = Hasher::new();
-    while at < end {
-        let piece = window.at_least(at, 1, end)?;
+    window.stream(member.data_offset..member.data_offset + member.size, |piece| {
         crc.update(piece);
-        visit(&header, piece)?;
-        at += piece.len() as u64;
-    }
+        visit(&header, piece)
+    })?;
     check_crc(&member, crc.finalize())?;
     Ok(header)
 }
@@ -146,21 +141,6 @@ pub(crate) fn check_crc(member: &Member, found: u32) -> Decoded<()> {
         expected: member.crc,
         found,
     })
-}
-
-/// The npy header that a member begins with.
-fn array_header(window: &mut Window<'_>, member: &Member) -> Decoded<Header> {
-    let offset = member.data_offset;
-    let prefix_len = member.size.min(PREFIX_BYTES as u64);
-    let header_len = npy_header::header_len(window.exactly(offset, prefix_len)?, offset)?;
-    if header_len > member.size {
-        return Err(too_short(member, header_len));
-    }
-    let header = npy_header::parse(window.exactly(offset, header_len)?, offset)?;
-    match header_len.checked_add(header.data_bytes) {
-        Some(needed) if needed <= member.size => Ok(header),
-        needed => Err(too_short(member, needed.unwrap_or(u64::MAX))),
-    }
 }
 
 pub(crate) fn too_short(member: &Member, needed: u64) -> DecodeError {

@@ -25,7 +25,8 @@ use std::io::Write;
 
 use crate::framework::FrameworkReader;
 use crate::sample_sink::{self, Decode, Request};
-use crate::window::Window;
+use crate::scratch::grow;
+use crate::window::{Window, fetch};
 use crate::writer::Writer;
 use crate::{
     ByteRange, ByteSink, ByteSource, Compression, Content, DecodeError, Decoded, Element,
@@ -42,7 +43,7 @@ mod page;
 mod rows;
 mod values;
 
-use chunk::{ChunkReader, room};
+use chunk::ChunkReader;
 use footer::Footer;
 use kept::{Keep, KeepNothing, KeptRows, Meaning};
 use layout::{Chunk, Column, Layout, MAGIC, TAIL_BYTES, page_header};
@@ -52,13 +53,11 @@ const NAME: &str = "parquet";
 /// What is read at the end of a file at first, as in pyarrow.
 const FOOTER_READ_BYTES: u64 = 64 << 10;
 
-/// The format `parquet`.
 pub(crate) struct Parquet {
     /// The level, if pages are compressed.
     gzip: Option<u32>,
 }
 
-/// The format `parquet`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     compressions: &[Compression::Gzip],
     framework: Some(FrameworkReader::Pyarrow),
@@ -248,16 +247,11 @@ fn footer_bytes<'b>(
     let magic = MAGIC.len() as u64;
     if file_len < magic + TAIL_BYTES {
         let needed = magic + TAIL_BYTES;
-        return Err(DecodeError::Truncated { offset: file_len, needed, found: file_len });
+        return Err(DecodeError::truncated(needed, file_len));
     }
-    let mut fetch = |offset: u64, into: &mut [u8]| {
-        let wanted = into.len() as u64;
-        let read = source.read_exact_at(offset, into);
-        read.map_err(|source| DecodeError::Source { offset, wanted, source })
-    };
     let have = file_len.min(FOOTER_READ_BYTES);
-    let bytes = room(buffer, have as usize);
-    fetch(file_len - have, bytes)?;
+    let bytes = grow(buffer, have as usize);
+    fetch(source, file_len - have, bytes)?;
     let tail_at = file_len - TAIL_BYTES;
     let (_, tail) = bytes.split_at(bytes.len() - TAIL_BYTES as usize);
     let (len, end) = tail.split_at(4);
@@ -281,8 +275,8 @@ fn footer_bytes<'b>(
     let at = at.ok_or_else(|| chunk::wrong(tail_at, "the length of a footer in the file", len))?;
     let len = len as usize;
     if len as u64 + TAIL_BYTES > have {
-        let bytes = room(buffer, len);
-        fetch(at, bytes)?;
+        let bytes = grow(buffer, len);
+        fetch(source, at, bytes)?;
         return Ok((bytes, at));
     }
     let from = (at + have - file_len) as usize;

@@ -15,9 +15,11 @@ use ::png::InterlaceInfo;
 use crc32fast::Hasher;
 use simd_adler32::Adler32;
 
+use crate::error::check_limit;
 use crate::framework::FrameworkReader;
 use crate::image::{self, Size};
 use crate::sample_sink::{Decode, Request};
+use crate::scratch::grow;
 use crate::writer::Writer;
 use crate::{
     ByteSink, ByteSource, Content, DecodeError, Decoded, Element, Encoded, FileSize, FileSpec,
@@ -51,10 +53,8 @@ fn row_limit(file_bytes: u64) -> u64 {
     file_bytes.saturating_mul(4).saturating_add(256 << 10)
 }
 
-/// The format `png`.
 pub(crate) struct Png;
 
-/// The format `png`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     read_unit: ReadUnit::File,
     is_image: true,
@@ -223,15 +223,7 @@ fn decode(
     let coding = |error: ::png::DecodingError| wrong(error, chunks.data_offset);
     let row_bytes = chunks.header.row_bytes();
     let limit = row_limit(file.len() as u64);
-    if row_bytes > limit {
-        return Err(DecodeError::TooMuch {
-            format: "png",
-            what: "a row",
-            offset: Header::OFFSET,
-            needed: row_bytes,
-            limit,
-        });
-    }
+    check_limit(("png", "a row"), Header::OFFSET, row_bytes, limit)?;
     let mut options = ::png::DecodeOptions::default();
     // The CRCs have been checked, those of chunks that the decoder passes over too.
     options.set_ignore_crc(true);
@@ -241,9 +233,7 @@ fn decode(
     let mut decoder = ::png::Decoder::new_with_options(Cursor::new(file), options);
     decoder.set_limits(::png::Limits { bytes: usize::MAX });
     let mut reader = decoder.read_info().map_err(coding)?;
-    if row.len() < row_bytes as usize {
-        row.resize(row_bytes as usize, 0);
-    }
+    grow(row, row_bytes as usize);
     while let Some(place) = reader.read_row(row).map_err(coding)? {
         visit(place, row)?;
     }

@@ -11,11 +11,12 @@
 
 use crate::framework::FrameworkReader;
 use crate::sample_sink::{self, Decode, Request};
-use crate::window::Window;
+use crate::scratch::grow;
+use crate::window::{Window, fetch};
 use crate::writer::Writer;
 use crate::{
-    ByteRange, ByteSink, ByteSource, Content, DecodeError, Decoded, Element, EncodeError, Encoded,
-    FileSize, FileSpec, Format, Mapping, Opened, SampleFormat, SampleRead, SampleSink, Scratch,
+    ByteRange, ByteSink, ByteSource, Content, Decoded, Element, EncodeError, Encoded, FileSize,
+    FileSpec, Format, Mapping, Opened, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
 pub mod header;
@@ -26,10 +27,8 @@ use header::{LENGTH_BYTES, Tensor};
 const FIRST_BYTES: u64 = 4096;
 const NAME: &str = "safetensors";
 
-/// The format `safetensors`.
 pub(crate) struct SafeTensors;
 
-/// The format `safetensors`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     mapping: Mapping::ByLibrary,
     framework: Some(FrameworkReader::Safetensors),
@@ -73,18 +72,8 @@ impl Format for SafeTensors {
         let text = if end <= first.len() as u64 {
             &first[LENGTH_BYTES as usize..end as usize]
         } else {
-            let len = header_len as usize;
-            if scratch.whole.len() < len {
-                scratch.whole.reserve_exact(len - scratch.whole.len());
-                scratch.whole.resize(len, 0);
-            }
-            let text = &mut scratch.whole[..len];
-            let read = source.read_exact_at(LENGTH_BYTES, text);
-            read.map_err(|source| DecodeError::Source {
-                offset: LENGTH_BYTES,
-                wanted: header_len,
-                source,
-            })?;
+            let text = grow(&mut scratch.whole, header_len as usize);
+            fetch(source, LENGTH_BYTES, text)?;
             text
         };
         Ok(Box::new(Samples { tensor: header::find_samples(text, end, file_len)? }))
@@ -132,17 +121,12 @@ struct Samples {
 impl Decode for Samples {
     fn decode<S: SampleSink>(&mut self, request: Request<'_>, sink: &mut S) -> Decoded<SampleRead> {
         let Request { source, index, scratch } = request;
-        let (mut at, end) = self.tensor.sample(index)?;
-        let bytes = end - at;
+        let (offset, end) = self.tensor.sample(index)?;
         let mut window = Window::new(source, &mut scratch.piece)?;
         sample_sink::begin(sink, self.tensor.part())?;
-        while at < end {
-            let piece = window.at_least(at, 1, end)?;
-            sample_sink::put(sink, piece)?;
-            at += piece.len() as u64;
-        }
+        window.stream(offset..end, |piece| sample_sink::put(sink, piece))?;
         Ok(SampleRead {
-            bytes,
+            bytes: end - offset,
             file_bytes: window.pulled(),
             samples: self.tensor.samples,
             element: self.tensor.element,

@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::framework::Buffered;
+use crate::{DecodeError, Decoded};
 
 /// What direct I/O wants addresses to be a multiple of.
 const ALIGN_BYTES: usize = 4096;
@@ -45,6 +46,31 @@ impl Scratch {
     pub(crate) fn another(&self, len: usize) -> AlignedBuffer {
         (self.make)(len)
     }
+}
+
+/// The first `len` bytes of a buffer that only grows, and to no more than it must.
+pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
+    if buffer.len() < len {
+        buffer.reserve_exact(len - buffer.len());
+        buffer.resize(len, 0);
+    }
+    &mut buffer[..len]
+}
+
+/// As [`grow`], for a length that a file announces: it is an error if there is not as much memory
+/// for `what`, a part of a file of `format`.
+pub(crate) fn try_grow<'b>(
+    buffer: &'b mut Vec<u8>,
+    len: u64,
+    (format, what): (&'static str, &'static str),
+) -> Decoded<&'b mut [u8]> {
+    let limit = isize::MAX as u64;
+    let too_much = || DecodeError::TooMuch { format, what, offset: 0, needed: len, limit };
+    let room = usize::try_from(len).map_err(|_| too_much())?;
+    if buffer.len() < room {
+        buffer.try_reserve_exact(room - buffer.len()).map_err(|_| too_much())?;
+    }
+    Ok(grow(buffer, room))
 }
 
 /// A buffer whose address is a multiple of 4096, wherever its memory comes from.

@@ -7,10 +7,8 @@ use crate::{
     ReadUnit, SampleFormat, SampleRead, SampleSink, Scratch,
 };
 
-/// The format `synthetic`.
 pub(crate) struct Synthetic;
 
-/// The format `synthetic`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     read_unit: ReadUnit::Nothing,
     ..SampleFormat::new("synthetic", |_| Ok(Box::new(Synthetic)))
@@ -46,7 +44,7 @@ impl Decode for Synthetic {
     fn locate_sample(
         &mut self,
         _request: Request<'_>,
-        _stretches: &mut Vec<ByteRange>,
+        _ranges: &mut Vec<ByteRange>,
     ) -> Decoded<()> {
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! A member is a block of 512 bytes that names it and its data, padded to whole blocks. Names and
 //! sizes that do not fit that block are in a member of their own before it (pax, GNU).
 
+use crate::error::check_limit;
 use crate::window::Window;
 use crate::{DecodeError, Decoded};
 
@@ -61,7 +62,7 @@ impl Member {
         self.data_offset + self.size
     }
 
-    /// Where the next member begins, which may be behind the end of a truncated file.
+    /// Where the next member begins, which may be after the end of a truncated file.
     pub(crate) fn end(&self) -> u64 {
         self.data_end().saturating_add(padding(self.size))
     }
@@ -82,7 +83,9 @@ pub(crate) fn member(window: &mut Window<'_>, offset: u64, reach: u64) -> Decode
         match next {
             Next::End => return Ok(None),
             Next::Extension { kind, size } => {
-                let data = Data { offset: data_offset, size }.load(window)?;
+                let what = "header of the next member";
+                check_limit((FORMAT, what), data_offset, size, window.capacity())?;
+                let data = window.exactly(data_offset, size)?;
                 headers.extend(kind, data, data_offset)?;
             }
             Next::Ignored { .. } => {}
@@ -186,11 +189,13 @@ struct Plain {
 impl Plain {
     fn parse(block: &[u8; BLOCK_BYTES as usize], offset: u64) -> Decoded<Plain> {
         check_sum(block, offset)?;
-        let size = number(&block[124..136]).ok_or_else(|| DecodeError::Field {
-            format: FORMAT,
-            offset: offset + 124,
-            expected: "a size below 2^64",
-            found: String::from_utf8_lossy(&block[124..136]).into_owned(),
+        let size = number(&block[124..136]).ok_or_else(|| {
+            DecodeError::field(
+                FORMAT,
+                offset + 124,
+                "a size below 2^64",
+                String::from_utf8_lossy(&block[124..136]),
+            )
         })?;
         let mut name = Vec::new();
         // The prefix exists in POSIX archives only; GNU tar keeps other things there.
@@ -255,30 +260,7 @@ fn text(field: &[u8]) -> &[u8] {
     &field[..field.iter().position(|&byte| byte == 0).unwrap_or(field.len())]
 }
 
-/// The data of a member that extends the next header.
-#[derive(Clone, Copy)]
-struct Data {
-    offset: u64,
-    size: u64,
-}
-
-impl Data {
-    fn load<'w>(self, window: &'w mut Window<'_>) -> Decoded<&'w [u8]> {
-        let limit = window.capacity();
-        if self.size > limit {
-            return Err(DecodeError::TooMuch {
-                format: FORMAT,
-                what: "header of the next member",
-                offset: self.offset,
-                needed: self.size,
-                limit,
-            });
-        }
-        window.exactly(self.offset, self.size)
-    }
-}
-
-/// What stands before a header to replace parts of it.
+/// What replaces parts of the header that follows it.
 #[derive(Default)]
 struct Extension {
     name: Option<Vec<u8>>,

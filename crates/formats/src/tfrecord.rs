@@ -9,6 +9,7 @@
 mod example;
 mod stream;
 
+use crate::error::check_limit;
 use crate::framework::FrameworkReader;
 use crate::sample_sink::{self, Decode, Request};
 use crate::writer::Writer;
@@ -32,10 +33,8 @@ const INDEX: Companion = Companion { suffix: ".idx", place: CompanionPlace::Inde
 /// The index is written in pieces of about this size.
 const INDEX_PIECE_BYTES: usize = 32 * 1024;
 
-/// The format `tfrecord`.
 pub(crate) struct TfRecord;
 
-/// The format `tfrecord`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     is_streamed: true,
     has_dali_reader: true,
@@ -62,7 +61,7 @@ impl Format for TfRecord {
         let example = fitting_example(file)?;
         let before = [&record_header(example.len())[..], &example.before_image].concat();
         let before_crc = crc32c::crc32c(&example.before_image);
-        let mut behind = [&example.after_image[..], &[0; 4]].concat();
+        let mut after = [&example.after_image[..], &[0; 4]].concat();
         let mut writer = Writer::new(sink);
         for sample in 0..file.samples {
             let first = sample * example.image_bytes;
@@ -72,10 +71,10 @@ impl Format for TfRecord {
                 content.fill(file.element, first + at, space);
                 crc = crc32c::crc32c_append(crc, space);
             })?;
-            let crc_at = behind.len() - 4;
-            crc = crc32c::crc32c_append(crc, &behind[..crc_at]);
-            behind[crc_at..].copy_from_slice(&masked(crc).to_le_bytes());
-            writer.put(&behind)?;
+            let crc_at = after.len() - 4;
+            crc = crc32c::crc32c_append(crc, &after[..crc_at]);
+            after[crc_at..].copy_from_slice(&masked(crc).to_le_bytes());
+            writer.put(&after)?;
         }
         Ok(())
     }
@@ -199,7 +198,7 @@ fn seek(reader: &mut Reader<'_>, stand: (u64, u64), index: u64) -> Decoded<(u64,
 
 /// The length in the header at `at`, if its checksum is right and the file has as many bytes.
 fn payload_len(reader: &mut Reader<'_>, at: u64) -> Decoded<u64> {
-    let truncated = |needed: u64, found| DecodeError::Truncated { offset: found, needed, found };
+    let truncated = |needed: u64, found| DecodeError::truncated(needed, found);
     let left = reader.len() - at;
     if left < HEADER_BYTES {
         if at == 0 {
@@ -218,16 +217,7 @@ fn payload_len(reader: &mut Reader<'_>, at: u64) -> Decoded<u64> {
         return Err(DecodeError::Checksum { format: NAME, what, offset: at, expected, found });
     }
     let len = u64::from_le_bytes(len);
-    if len > PAYLOAD_BYTES_MAX {
-        let (needed, limit) = (len, PAYLOAD_BYTES_MAX);
-        return Err(DecodeError::TooMuch {
-            format: NAME,
-            what: "record",
-            offset: at,
-            needed,
-            limit,
-        });
-    }
+    check_limit((NAME, "record"), at, len, PAYLOAD_BYTES_MAX)?;
     if left < FRAME_BYTES + len {
         return Err(truncated(at + FRAME_BYTES + len, reader.len()));
     }

@@ -12,7 +12,7 @@
 
 use crate::array_sample::ArraySample;
 use crate::framework::FrameworkReader;
-use crate::npy_header::{self, Header, PREFIX_BYTES};
+use crate::npy_header::{self, Header};
 use crate::sample_sink::{self, Decode, Request};
 use crate::scratch::AlignedBuffer;
 use crate::tar::{self, BLOCK_BYTES, Member, RECORD_BYTES};
@@ -25,10 +25,8 @@ use crate::{
 
 const LABEL: &[u8] = b"0";
 
-/// The format `webdataset`.
 pub(crate) struct WebDataset;
 
-/// The format `webdataset`.
 pub(crate) static FACTS: SampleFormat = SampleFormat {
     is_streamed: true,
     framework: Some(FrameworkReader::TarStream),
@@ -289,16 +287,7 @@ fn array(window: &mut Window<'_>, member: &Member) -> Decoded<Header> {
         needed,
         found: member.size,
     };
-    let prefix_len = member.size.min(PREFIX_BYTES as u64);
-    let header_len = npy_header::header_len(window.exactly(offset, prefix_len)?, offset)?;
-    if header_len > member.size {
-        return Err(too_short(header_len));
-    }
-    let header = npy_header::parse(window.exactly(offset, header_len)?, offset)?;
-    match header_len.checked_add(header.data_bytes) {
-        Some(needed) if needed <= member.size => Ok(header),
-        needed => Err(too_short(needed.unwrap_or(u64::MAX))),
-    }
+    npy_header::of_member(window, offset, member.size, too_short)
 }
 
 /// What WebDataset takes for the key of a member, or `None` if it is part of no sample.

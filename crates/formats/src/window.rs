@@ -3,8 +3,17 @@
 //! A read brings a piece; where the source has blocks it goes up to a multiple of the piece size, so
 //! that the reads of a long stream are aligned. Bytes that are in memory are never read again.
 
+use std::ops::Range;
+
 use crate::npy_header::PREFIX_BYTES;
 use crate::{ByteSource, DecodeError, Decoded};
+
+/// Fills `into` with the bytes at `offset` of a source, with one read.
+pub(crate) fn fetch(source: &mut dyn ByteSource, offset: u64, into: &mut [u8]) -> Decoded<()> {
+    let wanted = into.len() as u64;
+    let read = source.read_exact_at(offset, into);
+    read.map_err(|source| DecodeError::Source { offset, wanted, source })
+}
 
 /// A source seen through the caller's buffer.
 pub(crate) struct Window<'a> {
@@ -86,7 +95,7 @@ impl<'a> Window<'a> {
         if end <= self.len {
             return Ok(());
         }
-        Err(DecodeError::Truncated { offset: self.len, needed: end, found: self.len })
+        Err(DecodeError::truncated(end, self.len))
     }
 
     /// The `len` bytes at `offset`.
@@ -116,15 +125,27 @@ impl<'a> Window<'a> {
         Ok(&self.scratch[from..to])
     }
 
+    /// Shows the bytes of a range to `visit`, in pieces.
+    #[inline]
+    pub(crate) fn stream(
+        &mut self,
+        range: Range<u64>,
+        mut visit: impl FnMut(&[u8]) -> Decoded<()>,
+    ) -> Decoded<()> {
+        let mut at = range.start;
+        while at < range.end {
+            let piece = self.at_least(at, 1, range.end)?;
+            visit(piece)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
     /// Reads the bytes at `offset` past the buffer, with one read.
     pub(crate) fn read_into(&mut self, offset: u64, into: &mut [u8]) -> Decoded<()> {
         let wanted = into.len() as u64;
         self.check_end(offset.saturating_add(wanted))?;
-        self.source.read_exact_at(offset, into).map_err(|source| DecodeError::Source {
-            offset,
-            wanted,
-            source,
-        })?;
+        fetch(self.source, offset, into)?;
         self.pulled += wanted;
         Ok(())
     }

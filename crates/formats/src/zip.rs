@@ -1,7 +1,7 @@
 //! The ZIP container, as much of it as an npz needs: members stored or deflated, with and without
 //! ZIP64.
 //!
-//! Left out: other compression, encryption, archives in several parts, archives behind a foreign
+//! Left out: other compression, encryption, archives in several parts, archives after a foreign
 //! prefix.
 
 use crate::window::Window;
@@ -24,7 +24,7 @@ const ATTRIBUTES: u32 = 0o600 << 16;
 const NARROW_MAX: u64 = (1 << 31) - 1;
 const NOT_HERE: u32 = u32::MAX;
 
-/// Where the checksum stands in a local header.
+/// Where the checksum is in a local header.
 pub(crate) const LOCAL_CRC_AT: u64 = 14;
 
 /// A member as it is written.
@@ -39,7 +39,7 @@ pub(crate) struct Written {
     pub(crate) crc: u32,
 }
 
-/// How the bytes of a member stand in the archive.
+/// How the archive stores the bytes of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Packing {
     Stored,
@@ -135,7 +135,7 @@ pub(crate) fn locate(window: &mut Window<'_>, name: &'static str) -> Decoded<Mem
     member(window, &directory, &entry, name)
 }
 
-/// Where the directory stands, by the records at the end of the archive.
+/// Where the directory is, by the records at the end of the archive.
 pub(crate) fn directory_of(window: &mut Window<'_>) -> Decoded<Directory> {
     let end_at = find_end(window)?;
     Directory::read(window, end_at)
@@ -158,7 +158,7 @@ pub(crate) fn is_end_without_comment(tail: &[u8]) -> bool {
     tail.len() as u64 == END_BYTES && end_record(tail) == Some(0)
 }
 
-/// Where the ZIP64 end record stands and how long it is, if there is a locator at `locator_at`.
+/// Where the ZIP64 end record is and how long, if there is a locator at `locator_at`.
 pub(crate) fn end64(window: &mut Window<'_>, locator_at: u64) -> Decoded<Option<(u64, u64)>> {
     let end_at = locator_at + LOCATOR64_BYTES;
     if end_at > window.len() {
@@ -167,7 +167,7 @@ pub(crate) fn end64(window: &mut Window<'_>, locator_at: u64) -> Decoded<Option<
     Ok(locate_end64(window, end_at)?.map(|at| (at, END64_BYTES)))
 }
 
-/// Where the end record stands, behind which only a comment may follow.
+/// Where the end record is, which only a comment may follow.
 fn find_end(window: &mut Window<'_>) -> Decoded<u64> {
     let len = window.len();
     let whole = len <= window.piece();
@@ -229,7 +229,7 @@ impl Directory {
     }
 }
 
-/// Where the ZIP64 end record stands, if there is one.
+/// Where the ZIP64 end record is, if there is one.
 fn locate_end64(window: &mut Window<'_>, end_at: u64) -> Decoded<Option<u64>> {
     let Some(locator_at) = end_at.checked_sub(LOCATOR64_BYTES) else { return Ok(None) };
     let locator = Fields(window.exactly(locator_at, LOCATOR64_BYTES)?);
@@ -348,7 +348,7 @@ fn data_offset(
     Ok(data_offset)
 }
 
-/// Little-endian fields of a record. Whoever makes one has checked its length.
+/// Little-endian fields of a record. The caller of its constructor has checked its length.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

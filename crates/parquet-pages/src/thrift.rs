@@ -30,21 +30,10 @@ pub enum Kind {
 
 impl Kind {
     fn of(code: u8) -> Option<Kind> {
-        const KINDS: [Kind; 13] = [
-            Kind::True,
-            Kind::False,
-            Kind::Byte,
-            Kind::I16,
-            Kind::I32,
-            Kind::I64,
-            Kind::Double,
-            Kind::Binary,
-            Kind::List,
-            Kind::Set,
-            Kind::Map,
-            Kind::Struct,
-            Kind::Uuid,
-        ];
+        const KINDS: [Kind; 13] = {
+            use Kind::*;
+            [True, False, Byte, I16, I32, I64, Double, Binary, List, Set, Map, Struct, Uuid]
+        };
         KINDS.get(usize::from(code).checked_sub(1)?).copied()
     }
 }

@@ -71,12 +71,12 @@ fn check_trailer(window: &mut Window<'_>, at: u64, begin: u64, crc: u32, size: u
         });
     }
     if announced != size as u32 {
-        return Err(DecodeError::Field {
-            format: NAME,
-            offset: at + 4,
-            expected: "the size of the text modulo 2^32",
-            found: format!("{announced}, not {}", size as u32),
-        });
+        return Err(DecodeError::field(
+            NAME,
+            at + 4,
+            "the size of the text modulo 2^32",
+            format!("{announced}, not {}", size as u32),
+        ));
     }
     Ok(())
 }

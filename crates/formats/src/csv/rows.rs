@@ -215,12 +215,12 @@ impl Rows {
     fn end_row(&mut self, at: u64) -> Decoded<()> {
         let columns = *self.columns.get_or_insert(self.column);
         if columns != self.column {
-            return Err(DecodeError::Field {
-                format: NAME,
-                offset: self.offset + at,
-                expected: "the end of a row as long as the first",
-                found: format!("{} columns in row {}, not {columns}", self.column, self.rows),
-            });
+            return Err(DecodeError::field(
+                NAME,
+                self.offset + at,
+                "the end of a row as long as the first",
+                format!("{} columns in row {}, not {columns}", self.column, self.rows),
+            ));
         }
         self.rows += 1;
         self.column = 0;

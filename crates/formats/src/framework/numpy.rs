@@ -8,6 +8,7 @@ use super::zipfile::{self, ZipMember};
 use crate::array_sample::ArraySample;
 use crate::npy_header::{self, Header, PREFIX_BYTES};
 use crate::sample_sink::{Decode, Request};
+use crate::scratch::grow;
 use crate::zip::Member;
 use crate::{ByteSource, DecodeError, Decoded, SampleRead, SampleSink, Scratch, npy, npz};
 
@@ -118,7 +119,7 @@ impl Decode for Array {
         look_at_magic(&mut file)?;
         let fits = |needed| match needed <= len {
             true => Ok(()),
-            false => Err(DecodeError::Truncated { offset: len, needed, found: len }),
+            false => Err(DecodeError::truncated(needed, len)),
         };
         let header = read_header(0, |out| file.read(out), fits)?;
         fits(header.len.saturating_add(header.data_bytes))?;
@@ -156,9 +157,7 @@ fn from_file(
         needed: most,
         limit: usize::MAX as u64,
     })?;
-    if memory.len() < room {
-        memory.resize(room, 0);
-    }
+    grow(memory, room);
     let mut pulled = 0;
     let mut read = |offset: u64, len: u64| -> Decoded<u64> {
         let found = python_file::read_up_to(source, offset, &mut memory[..len as usize])? as u64;
@@ -180,7 +179,7 @@ fn from_file(
         let left = end - at;
         let asked = if left >= buffer { left / buffer * buffer } else { buffer };
         match read(at, asked)? {
-            0 => return Err(DecodeError::Truncated { offset: at, needed: end, found: at }),
+            0 => return Err(DecodeError::truncated(end, at)),
             found => at += found,
         }
     }

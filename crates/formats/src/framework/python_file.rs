@@ -228,7 +228,7 @@ fn check_full(begin: u64, wanted: usize, found: usize) -> Decoded<()> {
     }
     let end = begin + found as u64;
     let needed = begin.saturating_add(wanted as u64);
-    Err(DecodeError::Truncated { offset: end, needed, found: end })
+    Err(DecodeError::truncated(needed, end))
 }
 
 /// One read call, with the error of a format.

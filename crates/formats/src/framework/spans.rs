@@ -4,6 +4,7 @@
 use super::library::Python;
 use super::python_file::Buffered;
 use crate::sample_sink::{Decode, Request, decode_opened};
+use crate::scratch::grow;
 use crate::{ByteRange, ByteSource, Companion, Decoded, Opened, SampleRead, SampleSink, Streamed};
 
 /// Whose file the bytes of a sample come through.
@@ -86,11 +87,8 @@ impl<'a> Spans<'a> {
         };
         let Some(range) = self.ranges.iter().find(holds) else { return Ok(()) };
         let len = usize::try_from(range.len.unwrap_or(0))?;
-        if self.memory.len() < len {
-            self.memory.resize(len, 0);
-        }
         self.held = 0..0;
-        let into = &mut self.memory[..len];
+        let into = grow(self.memory, len);
         match self.through {
             Through::Nothing => self.source.read_exact_at(range.offset, into)?,
             Through::PythonFile(python) => {

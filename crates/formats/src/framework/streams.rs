@@ -171,7 +171,7 @@ impl ByteSource for Archive<'_> {
         let TarStream { libraries, buffered, held, start, .. } = &mut *self.stream;
         let mut file = buffered.resume(self.source, libraries.python);
         if offset < *start {
-            // Nobody reads a stream backwards; a program that must opens it again.
+            // A stream is never read backwards; a program that has to opens it again.
             file.seek(0);
             (*start, *held) = (0, Vec::new());
         }

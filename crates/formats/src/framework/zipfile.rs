@@ -57,7 +57,7 @@ fn read_end(file: &mut PythonFile<'_>, seen: &mut Fragments) -> Decoded<()> {
 /// `read(len)`, as far as the file goes.
 fn read_part(file: &mut PythonFile<'_>, len: u64, seen: &mut Fragments) -> Decoded<()> {
     let at = file.at();
-    // Whoever asks has checked the length against that of the file, or it is a small constant.
+    // The caller has checked the length against that of the file, or it is a small constant.
     let mut bytes = vec![0; len as usize];
     let found = file.read(&mut bytes)?;
     bytes.truncate(found);
@@ -169,11 +169,7 @@ impl<'f, 'a> ZipMember<'f, 'a> {
         surplus.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
         if surplus.is_empty() {
             let offset = self.at;
-            return Err(DecodeError::Truncated {
-                offset,
-                needed: offset + self.left,
-                found: offset,
-            });
+            return Err(DecodeError::truncated(offset + self.left, offset));
         }
         self.left -= surplus.len() as u64;
         self.crc.update(surplus);
@@ -202,11 +198,7 @@ fn inflate(
     while given < most {
         let (total_in, total_out) = (state.total_in(), state.total_out());
         let status = state.decompress(&tail[taken..], &mut out[given..], FlushDecompress::None);
-        let status = status.map_err(|error| DecodeError::Coding {
-            format: "npz",
-            offset,
-            source: error.into(),
-        })?;
+        let status = status.map_err(|error| DecodeError::coding("npz", offset, error))?;
         let (more_in, more_out) = (state.total_in() - total_in, state.total_out() - total_out);
         taken += more_in as usize;
         given += more_out as usize;

@@ -112,11 +112,8 @@ impl FixedArray {
         }
         let Some(data) = self.data else { return Ok(None) };
         let head = 6 + blocks.addressing.address_bytes as u64;
-        let check = |blocks: &mut Blocks<'_>, len| {
-            let block = blocks.checked(data, len, "fixed array block")?;
-            blocks.fields(&block, data).begins("FADB", 0)?;
-            Ok(block)
-        };
+        let check =
+            |blocks: &mut Blocks<'_>, len| blocks.signed(data, len, "FADB", "fixed array block");
         if self.count <= self.page {
             let len = head + self.entries.len(self.count, self.offset)? + 4;
             let block = kept.block(0, data, blocks, |blocks| check(blocks, len))?;
@@ -223,9 +220,7 @@ impl ExtensibleArray {
         let inside = self.in_index * self.entries.bytes;
         let len = head + inside + (direct + apart) * address + 4;
         let block = kept.block(0, index, blocks, |blocks| {
-            let block = blocks.checked(index, len, "extensible array index")?;
-            blocks.fields(&block, index).begins("EAIB", 0)?;
-            Ok(block)
+            blocks.signed(index, len, "EAIB", "extensible array index")
         })?;
         if i < self.in_index {
             return self.entries.get(blocks, block, index, head, i);
@@ -286,9 +281,7 @@ impl ExtensibleArray {
         let bitmap = self.pages(place).map_or(0, |pages| pages.div_ceil(8).saturating_mul(count));
         let len = bitmap.saturating_add(count * address).saturating_add(head + 4);
         let block = kept.block(1, offset, blocks, |blocks| {
-            let block = blocks.checked(offset, len, "extensible array group")?;
-            blocks.fields(&block, offset).begins("EASB", 0)?;
-            Ok(block)
+            blocks.signed(offset, len, "EASB", "extensible array group")
         })?;
         if let Some(pages) = self.pages(place) {
             let bits = block.get(head as usize..(head + bitmap) as usize).unwrap_or_default();
@@ -321,9 +314,7 @@ impl ExtensibleArray {
         }
         let len = head + self.entries.len(place.len, self.offset)? + 4;
         let block = kept.block(2, offset, blocks, |blocks| {
-            let block = blocks.checked(offset, len, "extensible array block")?;
-            blocks.fields(&block, offset).begins("EADB", 0)?;
-            Ok(block)
+            blocks.signed(offset, len, "EADB", "extensible array block")
         })?;
         self.entries.get(blocks, block, offset, head, place.entry)
     }

@@ -4,7 +4,8 @@ use super::dataset::{Dataset, Part};
 use super::fields::FORMAT;
 use crate::array_sample::{ArraySample, Order, Selection, swap};
 use crate::sample_sink::{begin, put};
-use crate::{DecodeError, Decoded, SamplePart, SampleSink};
+use crate::scratch::try_grow;
+use crate::{Decoded, SamplePart, SampleSink};
 
 /// Takes what is read of a dataset. Does nothing for a sink that wants no bytes.
 pub(super) enum Assembly<'s, S> {
@@ -87,18 +88,8 @@ impl<'s, S: SampleSink> Assembly<'s, S> {
 
 /// A sample of which nothing was ever written.
 fn filled(dataset: &Dataset) -> Decoded<Vec<u8>> {
-    let needed = dataset.sample_bytes;
-    let too_much = || DecodeError::TooMuch {
-        format: FORMAT,
-        what: "sample",
-        offset: 0,
-        needed,
-        limit: isize::MAX as u64,
-    };
-    let len = usize::try_from(needed).map_err(|_| too_much())?;
     let mut sample = Vec::new();
-    sample.try_reserve_exact(len).map_err(|_| too_much())?;
-    sample.resize(len, 0);
+    try_grow(&mut sample, dataset.sample_bytes, (FORMAT, "sample"))?;
     if let Some(fill) = &dataset.fill {
         sample.chunks_exact_mut(fill.len()).for_each(|element| element.copy_from_slice(fill));
     }

@@ -64,6 +64,19 @@ impl<'a> Blocks<'a> {
         Ok(block)
     }
 
+    /// As [`checked`](Blocks::checked), for a block of version 0 that begins with `signature`.
+    pub(super) fn signed(
+        &mut self,
+        offset: u64,
+        len: u64,
+        signature: &'static str,
+        what: &'static str,
+    ) -> Decoded<Vec<u8>> {
+        let block = self.checked(offset, len, what)?;
+        self.fields(&block, offset).begins(signature, 0)?;
+        Ok(block)
+    }
+
     pub(super) fn fields<'b>(&self, block: &'b [u8], offset: u64) -> Fields<'b> {
         Fields::new(block, offset, self.addressing)
     }

@@ -5,9 +5,10 @@ use std::cmp::Ordering;
 use super::arrays::{Entry, ExtensibleArray, FixedArray};
 use super::blocks::{Blocks, Kept};
 use super::dataset::Space;
-use super::fields::{Fields, wrong};
+use super::fields::{FORMAT, Fields, wrong};
 use super::tree2::Tree2;
-use crate::{DecodeError, Decoded};
+use crate::Decoded;
+use crate::error::check_limit;
 
 /// Records of version 2 B-trees that lead to chunks.
 const PLAIN_CHUNKS: u8 = 10;
@@ -133,18 +134,11 @@ impl Chunks {
         let needed = self.counts[1..].iter().try_fold(1u64, |all, &count| all.checked_mul(count));
         // Every chunk has an entry in some index: more chunks than bytes are not in the file.
         let limit = blocks.window.len();
-        if needed.is_none_or(|needed| needed > limit) {
-            return Err(DecodeError::TooMuch {
-                format: super::fields::FORMAT,
-                what: "index of a sample's chunks",
-                offset: self.place,
-                needed: needed.unwrap_or(u64::MAX),
-                limit,
-            });
-        }
+        let needed = needed.unwrap_or(u64::MAX);
+        check_limit((FORMAT, "index of a sample's chunks"), self.place, needed, limit)?;
         let mut at = vec![0; self.dims.len()];
         at[0] = index / self.dims[0];
-        for _ in 0..needed.unwrap_or(0) {
+        for _ in 0..needed {
             let stored = self.find(blocks, &at)?;
             visit(blocks, &at, stored)?;
             for axis in (1..at.len()).rev() {

@@ -4,9 +4,11 @@ use super::blocks::Blocks;
 use super::chunks::{ChunkLayout, Chunks, IndexAt, Stored};
 use super::datatype::{self, Datatype};
 use super::fields::{FORMAT, Fields, unsupported, wrong};
-use super::filters::{self, Filter, Packed, Unpacker, grow};
+use super::filters::{self, Filter, Packed, Unpacker};
 use super::group::{Member, Name};
 use super::header::{self, Message, kind};
+use crate::error::check_limit;
+use crate::scratch::grow;
 use crate::{ByteRange, DecodeError, Decoded, Element};
 
 /// Size of the largest element type.
@@ -234,8 +236,7 @@ impl Workbench<'_> {
         }
         check_expansion(blocks, filters, chunk_bytes, offset)?;
         let (len, chunk_bytes) = (len as usize, chunk_bytes as usize);
-        grow(self.packed, len);
-        blocks.window.read_into(offset, &mut self.packed[..len])?;
+        blocks.window.read_into(offset, grow(self.packed, len))?;
         let chunk = Packed { offset, len, mask, chunk_bytes };
         self.unpacker.unpack(filters, &chunk, [self.packed, self.spare], show)
     }
@@ -256,8 +257,7 @@ impl Workbench<'_> {
     ) -> Decoded<()> {
         let asked = if len < SIEVE_BYTES { left.min(SIEVE_BYTES) } else { len };
         let (len, asked) = (len as usize, asked as usize);
-        grow(self.packed, asked);
-        blocks.window.read_into(offset, &mut self.packed[..asked])?;
+        blocks.window.read_into(offset, grow(self.packed, asked))?;
         show(0, &self.packed[..len])
     }
 }
@@ -287,11 +287,10 @@ fn check_expansion(
     offset: u64,
 ) -> Decoded<()> {
     let limit = blocks.window.len().saturating_mul(MOST_EXPANDED).max(SMALL_CHUNK);
-    if chunk_bytes <= limit || filters == [Filter::Deflate] {
-        return Ok(());
+    match filters {
+        [Filter::Deflate] => Ok(()),
+        _ => check_limit((FORMAT, "unpacked chunk"), offset, chunk_bytes, limit),
     }
-    let what = "unpacked chunk";
-    Err(DecodeError::TooMuch { format: FORMAT, what, offset, needed: chunk_bytes, limit })
 }
 
 impl Described {

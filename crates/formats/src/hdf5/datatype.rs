@@ -55,11 +55,12 @@ pub(super) fn datatype(fields: &mut Fields<'_>) -> Decoded<Datatype> {
         class::FIXED => {
             fields.skip(2)?;
             let whole = u32::from(fields.u16()?) == size.saturating_mul(8);
-            plain(integer(size, bits & 8 != 0).filter(|_| whole))
+            let kind = if bits & 8 != 0 { b'i' } else { b'u' };
+            plain(Element::of_kind(kind, size.into()).filter(|_| whole))
         }
         class::FLOAT => {
             let layout = fields.take(12)?;
-            plain(float(size).filter(|_| is_ieee(size, layout)))
+            plain(Element::of_kind(b'f', size.into()).filter(|_| is_ieee(size, layout)))
         }
         class::ENUM => {
             let base = nested(fields, class::FIXED)?;
@@ -109,29 +110,6 @@ fn nested(fields: &mut Fields<'_>, class: u8) -> Decoded<Datatype> {
     match fields.peek()? & 15 {
         found if found == class => datatype(fields),
         found => Err(unsupported(place, format!("datatype of class {found} inside another"))),
-    }
-}
-
-fn integer(size: u32, signed: bool) -> Option<Element> {
-    match (size, signed) {
-        (1, true) => Some(Element::Int8),
-        (2, true) => Some(Element::Int16),
-        (4, true) => Some(Element::Int32),
-        (8, true) => Some(Element::Int64),
-        (1, false) => Some(Element::UInt8),
-        (2, false) => Some(Element::UInt16),
-        (4, false) => Some(Element::UInt32),
-        (8, false) => Some(Element::UInt64),
-        _ => None,
-    }
-}
-
-fn float(size: u32) -> Option<Element> {
-    match size {
-        2 => Some(Element::Float16),
-        4 => Some(Element::Float32),
-        8 => Some(Element::Float64),
-        _ => None,
     }
 }
 

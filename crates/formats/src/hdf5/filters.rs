@@ -5,6 +5,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use super::checksum::check_chunk;
 use super::fields::{FORMAT, Fields, unsupported, wrong};
 use super::lzf;
+use crate::scratch::grow;
 use crate::{DecodeError, Decoded};
 
 pub(super) const DEFLATE: u16 = 1;
@@ -122,25 +123,21 @@ impl Unpacker {
                     continue;
                 }
                 Filter::Deflate if left.is_empty() => {
-                    grow(spare, needed.min(INFLATED_BYTES));
-                    let room = &mut spare[..needed.min(INFLATED_BYTES)];
+                    let room = grow(spare, needed.min(INFLATED_BYTES));
                     return self.inflate(before, needed, room, chunk.offset, visit);
                 }
                 Filter::Deflate => {
-                    grow(spare, needed);
-                    let room = &mut spare[..needed];
+                    let room = grow(spare, needed);
                     self.inflate(before, needed, room, chunk.offset, &mut |_, _| Ok(()))?;
                     len = needed;
                 }
                 Filter::Lzf => {
-                    grow(spare, needed);
-                    lzf::decompress(before, &mut spare[..needed])
+                    lzf::decompress(before, grow(spare, needed))
                         .map_err(|message| coding(chunk.offset, message))?;
                     len = needed;
                 }
                 Filter::Shuffle(size) => {
-                    grow(spare, len);
-                    unshuffle(before, *size, &mut spare[..len]);
+                    unshuffle(before, *size, grow(spare, len));
                 }
             }
             std::mem::swap(packed, spare);
@@ -166,17 +163,13 @@ impl Unpacker {
         let mut filled = 0;
         loop {
             let (read, made) = (inflate.total_in() as usize, inflate.total_out() as usize);
-            // Behind the last byte one more is offered, so that a stream that goes on shows itself.
+            // After the last byte one more is offered, so that a stream that goes on shows itself.
             let mut surplus = [0];
             let space = if made == needed { &mut surplus[..] } else { &mut room[filled..] };
             let most = space.len().min((needed - made).max(1));
             let status = inflate
                 .decompress(&input[read..], &mut space[..most], FlushDecompress::None)
-                .map_err(|source| DecodeError::Coding {
-                    format: FORMAT,
-                    offset,
-                    source: source.into(),
-                })?;
+                .map_err(|source| DecodeError::coding(FORMAT, offset, source))?;
             let now = inflate.total_out() as usize;
             if now > needed {
                 return Err(coding(offset, "deflated data is too long"));
@@ -200,14 +193,6 @@ impl Unpacker {
 
 fn coding(offset: u64, message: &'static str) -> DecodeError {
     DecodeError::Coding { format: FORMAT, offset, source: message.into() }
-}
-
-/// Makes a buffer at least so long, and no longer than it must be.
-pub(super) fn grow(buffer: &mut Vec<u8>, len: usize) {
-    if buffer.len() < len {
-        buffer.reserve_exact(len - buffer.len());
-        buffer.resize(len, 0);
-    }
 }
 
 fn unshuffle(from: &[u8], size: usize, to: &mut [u8]) {

@@ -192,7 +192,7 @@ impl Frame {
 
 fn truncated(file: &[u8], needed: usize) -> DecodeError {
     let found = file.len() as u64;
-    DecodeError::Truncated { offset: found, needed: needed as u64, found }
+    DecodeError::truncated(needed as u64, found)
 }
 
 fn field(offset: usize, expected: &'static str, found: String) -> DecodeError {

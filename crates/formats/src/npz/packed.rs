@@ -154,12 +154,12 @@ fn array_header(expanded: &[u8], member: &Member) -> Decoded<Header> {
     let header = npy_header::parse(bytes, offset)?;
     match needed.checked_add(header.data_bytes) {
         Some(needed) if needed == member.size => Ok(header),
-        Some(needed) if needed < member.size => Err(DecodeError::Field {
-            format: FORMAT,
+        Some(needed) if needed < member.size => Err(DecodeError::field(
+            FORMAT,
             offset,
-            expected: "an array that fills member x.npy",
-            found: format!("{needed} of {} bytes", member.size),
-        }),
+            "an array that fills member x.npy",
+            format!("{needed} of {} bytes", member.size),
+        )),
         needed => Err(too_short(member, needed.unwrap_or(u64::MAX))),
     }
 }

@@ -92,7 +92,7 @@ impl<'a, 'w> Body<'a, 'w> {
             return Ok(now);
         }
         // Part of the file, which it is never larger than.
-        let part = super::chunk::room(buffer, len as usize);
+        let part = crate::scratch::grow(buffer, len as usize);
         self.copy(part)?;
         Ok(part)
     }

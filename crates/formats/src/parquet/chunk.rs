@@ -14,6 +14,8 @@ use super::kept::{Keep, Run};
 use super::page::page_at;
 use super::rows::Rows;
 use super::values::{BOOLEANS, Dictionary, Values};
+use crate::error::check_limit;
+use crate::scratch::grow;
 use crate::window::Window;
 use crate::{DecodeError, Decoded, Streamed};
 
@@ -197,7 +199,7 @@ impl<'b> Memory<'_, 'b, '_> {
     fn load(self, page: &PageHeader, codec: Codec, limit: Limit) -> Decoded<&'b [u8]> {
         let (offset, len) = (page.offset, page.bytes as usize);
         // What is stored is part of the file, so this is never larger than the file.
-        let stored = room(self.stored, len);
+        let stored = grow(self.stored, len);
         let mut body = Body::stream(self.window, offset, page.end(), None);
         body.copy(stored)?;
         if let Some(expected) = page.crc {
@@ -212,32 +214,17 @@ impl<'b> Memory<'_, 'b, '_> {
         }
         let needed = u64::from(page.plain_bytes);
         let limit = (self.window.len().saturating_add(64 << 10)).saturating_mul(limit.0);
-        if needed > limit {
-            let what = "uncompressed page";
-            return Err(DecodeError::TooMuch { format: NAME, what, offset, needed, limit });
-        }
-        let plain = room(self.plain, page.plain_bytes as usize);
+        check_limit((NAME, "uncompressed page"), offset, needed, limit)?;
+        let plain = grow(self.plain, page.plain_bytes as usize);
         plain[..before].copy_from_slice(&stored[..before]);
         let (from, to) = (&stored[before..], &mut plain[before..]);
         // Newer pages without values have nothing that could be compressed.
         if !(from.is_empty() && to.is_empty()) {
-            decompress(codec, from, to).map_err(|source| DecodeError::Coding {
-                format: NAME,
-                offset: offset + before as u64,
-                source,
-            })?;
+            decompress(codec, from, to)
+                .map_err(|source| DecodeError::coding(NAME, offset + before as u64, source))?;
         }
         Ok(plain)
     }
-}
-
-/// The first `len` bytes of a buffer that only grows.
-pub(super) fn room(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
-    if buffer.len() < len {
-        buffer.reserve_exact(len - buffer.len());
-        buffer.resize(len, 0);
-    }
-    &mut buffer[..len]
 }
 
 /// Fills `to` with exactly what `from` holds.

@@ -1,4 +1,4 @@
-//! What stands at the end of a file: the schema and where every column chunk is.
+//! The end of a file: the schema and where every column chunk is.
 //!
 //! Only one column is wanted, so only its chunks are kept: 48 bytes for a row group, which takes more
 //! than 20 in the file.
@@ -81,30 +81,25 @@ pub(super) enum Codec {
 }
 
 impl Footer {
-    /// Reads the footer, which stands at `offset`; everything else of the file is before it.
+    /// Reads the footer, which is at `offset`; everything else of the file is before it.
     pub(super) fn parse(bytes: &[u8], offset: u64) -> Decoded<Footer> {
         let mut reader = Reader::new(bytes, offset);
         let mut found = Found::default();
         let walked = reader.structure(|reader, id, kind| found.field(reader, id, kind, offset));
         let end = offset + bytes.len() as u64;
         walked.map_err(|error| decode_error(error, end))?;
-        let missing = |expected| DecodeError::Field {
-            format: NAME,
-            offset,
-            expected,
-            found: "none in the footer".to_owned(),
-        };
+        let missing = |expected| DecodeError::field(NAME, offset, expected, "none in the footer");
         let (name, shape) = (found.name, found.shape);
         let column = found.column.ok_or_else(|| missing("a schema"))?;
         let rows = found.rows.ok_or_else(|| missing("a number of rows"))?;
         let sum = found.groups.last().map_or(0, |last| last.first_row + last.rows);
         if sum != rows {
-            return Err(DecodeError::Field {
-                format: NAME,
+            return Err(DecodeError::field(
+                NAME,
                 offset,
-                expected: "as many rows as the row groups have",
-                found: format!("{rows}, not {sum}"),
-            });
+                "as many rows as the row groups have",
+                format!("{rows}, not {sum}"),
+            ));
         }
         Ok(Footer { column, groups: found.groups, rows, element: found.element, shape, name })
     }
@@ -365,7 +360,7 @@ impl RowGroup {
     fn complete(self, first_row: u64) -> Option<Group> {
         let chunk = self.chunk?;
         let data = chunk.data_offset?;
-        // Some writers name a dictionary at 0, or behind the data, that does not exist.
+        // Some writers name a dictionary at 0, or after the data, that does not exist.
         let dictionary = chunk.dictionary_offset.filter(|&at| at > 0 && at < data);
         Some(Group {
             first_row,

@@ -4,6 +4,7 @@ use feedline_parquet_pages::PageHeader;
 use feedline_parquet_pages::thrift::ReadError;
 
 use super::NAME;
+use crate::error::check_limit;
 use crate::window::Window;
 use crate::{DecodeError, Decoded};
 
@@ -22,15 +23,7 @@ pub(super) fn page_at(window: &mut Window<'_>, at: u64, end: u64) -> Decoded<Pag
             Err(ReadError::Short) if len < end - at => least = (2 * len).max(64),
             Err(error) => return Err(decode_error(error, at + len)),
         }
-        if least > window.capacity() {
-            return Err(DecodeError::TooMuch {
-                format: NAME,
-                what: "page header",
-                offset: at,
-                needed: least,
-                limit: window.capacity(),
-            });
-        }
+        check_limit((NAME, "page header"), at, least, window.capacity())?;
     }
 }
 

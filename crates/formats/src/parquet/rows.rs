@@ -14,7 +14,7 @@ struct Run {
 #[derive(Debug)]
 pub(super) struct Rows {
     runs: Vec<Run>,
-    /// As many entries are kept; rows behind them must be decoded again.
+    /// As many entries are kept; rows after them must be decoded again.
     most: usize,
     /// Rows whose size does not matter.
     skip: u64,

@@ -139,7 +139,7 @@ fn chunk(file: &[u8], at: usize) -> Decoded<(Chunk<'_>, usize)> {
 
 fn truncated(file: &[u8], end: usize) -> DecodeError {
     let found = file.len() as u64;
-    DecodeError::Truncated { offset: found, needed: end as u64, found }
+    DecodeError::truncated(end as u64, found)
 }
 
 fn field(at: usize, expected: &'static str, found: &Chunk<'_>) -> DecodeError {

@@ -10,6 +10,7 @@ use std::ops::Range;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::NAME;
+use crate::error::check_limit;
 use crate::{DecodeError, Decoded, Element, SamplePart};
 
 /// Size of the length field.
@@ -93,22 +94,13 @@ pub(super) fn type_name(element: Element) -> &'static str {
 /// The length of the text, from the file's first bytes.
 pub fn length(first: &[u8], file_len: u64) -> Decoded<u64> {
     let Some(&length) = first.first_chunk() else {
-        return Err(DecodeError::Truncated { offset: file_len, needed: 8, found: file_len });
+        return Err(DecodeError::truncated(8, file_len));
     };
     let length = u64::from_le_bytes(length);
-    if length > MAX_BYTES {
-        let (needed, limit) = (length, MAX_BYTES);
-        return Err(DecodeError::TooMuch {
-            format: NAME,
-            what: "header",
-            offset: 0,
-            needed,
-            limit,
-        });
-    }
+    check_limit((NAME, "header"), 0, length, MAX_BYTES)?;
     let needed = LENGTH_BYTES + length;
     if needed > file_len {
-        return Err(DecodeError::Truncated { offset: file_len, needed, found: file_len });
+        return Err(DecodeError::truncated(needed, file_len));
     }
     Ok(length)
 }
@@ -153,16 +145,13 @@ fn walk(
     let mut json = serde_json::Deserializer::from_slice(text);
     let places = json.deserialize_map(Entries { visit });
     let places = places.and_then(|places| json.end().map(|()| places));
-    let mut places = places.map_err(|error| DecodeError::Coding {
-        format: NAME,
-        offset: LENGTH_BYTES + place(text, &error),
-        source: error.into(),
-    })?;
+    let mut places = places
+        .map_err(|error| DecodeError::coding(NAME, LENGTH_BYTES + place(text, &error), error))?;
     places.sort_unstable();
     let data_bytes = check_places(&places)?;
     let needed = data_at.saturating_add(data_bytes);
     if needed > file_len {
-        return Err(DecodeError::Truncated { offset: file_len, needed, found: file_len });
+        return Err(DecodeError::truncated(needed, file_len));
     }
     if needed < file_len {
         let found = format!("{} more", file_len - needed);

@@ -1,6 +1,7 @@
 //! Round trips, files of the reference, and what damage does.
 
 use super::*;
+use crate::DecodeError;
 use crate::{PIECE_BYTES, test_support};
 
 const SAMPLES: &[u8] = include_bytes!("../../golden/samples.safetensors");

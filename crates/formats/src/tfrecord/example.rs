@@ -100,14 +100,16 @@ struct Wanted {
 
 impl Wanted {
     fn check(&self, begin: u64) -> Decoded<u64> {
-        let wrong = |expected, feature: &Option<Feature>| DecodeError::Field {
-            format: NAME,
-            offset: begin,
-            expected,
-            found: match feature {
-                Some(Feature { kind, values, .. }) => format!("{values} {}", kind.words()),
-                None => "no such feature".to_owned(),
-            },
+        let wrong = |expected, feature: &Option<Feature>| {
+            DecodeError::field(
+                NAME,
+                begin,
+                expected,
+                match feature {
+                    Some(Feature { kind, values, .. }) => format!("{values} {}", kind.words()),
+                    None => "no such feature".to_owned(),
+                },
+            )
         };
         match self.size {
             Some(Feature { kind: Kind::Int64, values: 1, .. }) => (),

@@ -110,7 +110,7 @@ impl Reader<'_> {
         let wanted = end.saturating_sub(offset);
         if wanted == 0 {
             let needed = offset.saturating_add(1);
-            return Err(DecodeError::Truncated { offset: stream.len, needed, found: stream.len });
+            return Err(DecodeError::truncated(needed, stream.len));
         }
         stream.filled = 0;
         let target = &mut stream.buffer[..wanted as usize];
@@ -125,7 +125,7 @@ impl Reader<'_> {
         }
         if found == 0 {
             let needed = offset.saturating_add(1);
-            return Err(DecodeError::Truncated { offset, needed, found: offset });
+            return Err(DecodeError::truncated(needed, offset));
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl<'a, 'b, S: SampleSink> Payload<'a, 'b, S> {
         self.end
     }
 
-    /// The next byte. Whoever asks has made sure that there is one.
+    /// The next byte. The caller has made sure that there is one.
     #[inline]
     pub(super) fn byte(&mut self) -> Decoded<u8> {
         self.sum()?;
