@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use feedline_clock::Clock;
 use feedline_dataset::{DataSet, EpochOrder, FileNames, Reading};
 use feedline_formats::{
-    ByteRange, Content, DecodeError, Element, EncodeError, FileSize, FileSpec, Format, Opened,
-    Options, SampleFormat, SamplePart, SampleRead, SampleSink, Scratch, Sink, Source,
+    ByteRange, ByteSink, ByteSource, Content, DecodeError, Element, EncodeError, FileSize,
+    FileSpec, Format, Opened, Options, SampleFormat, SamplePart, SampleRead, SampleSink, Scratch,
 };
 use feedline_loader::{Dealing, Epoch, EpochShare, LastBatch, Remainder, Sharding};
 use feedline_store::{Memory, Op};
@@ -117,14 +117,14 @@ impl Format for Records {
         &self,
         _file: &FileSpec,
         _content: &Content,
-        _sink: &mut dyn Sink,
+        _sink: &mut dyn ByteSink,
     ) -> Result<(), EncodeError> {
         unreachable!("files are made by the test")
     }
 
     fn open(
         &self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         _scratch: &mut Scratch,
     ) -> Result<Box<dyn Opened>, DecodeError> {
         Ok(Box::new(Records))
@@ -134,7 +134,7 @@ impl Format for Records {
 impl Opened for Records {
     fn read(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         _scratch: &mut Scratch,
     ) -> Result<SampleRead, DecodeError> {
@@ -147,7 +147,7 @@ impl Opened for Records {
 
     fn read_into(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ByteSource,
         index: u64,
         scratch: &mut Scratch,
         sink: &mut dyn SampleSink,
@@ -161,7 +161,7 @@ impl Opened for Records {
 
     fn locate(
         &mut self,
-        _source: &mut dyn Source,
+        _source: &mut dyn ByteSource,
         index: u64,
         _scratch: &mut Scratch,
         ranges: &mut Vec<ByteRange>,
