@@ -98,7 +98,11 @@ macro_rules! section {
             }
 
             /// Reads the keys that the file sets.
-            #[allow(unused_variables, reason = "only times cause warnings")]
+            #[allow(
+                unused_variables,
+                clippy::ptr_arg,
+                reason = "only the sections that read times add warnings"
+            )]
             pub(crate) fn read(
                 &mut self,
                 file: &$crate::read::Sections,
