@@ -34,6 +34,7 @@ section! {
         recovery_rank_shift: bool = false, bool() "false";
         /// Include waiting for the other ranks in the measured time.
         rank_sync: bool = false, bool() "false";
+        // DLIO waits for the absolute value of a negative number, 1 s by default; here it means none.
         /// Seconds to wait before each save and load in a run that only checkpoints.
         time_between_checkpoints: Option<f64> = None, wait_seconds() "-1";
         /// Checkpoints to write in a run that only checkpoints.
