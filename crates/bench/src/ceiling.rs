@@ -16,7 +16,7 @@ use feedline_store::{Looped, Memory};
 use feedline_workload::{ReadModel, TimeSpec, Workload};
 use serde_json::{Value, json};
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plan::framework::FrameworkPlan;
 use crate::plan::supported::{self, sample_sizes};
 use crate::plan::{Plan, Semantics};
@@ -186,7 +186,7 @@ pub struct Client<'a> {
 
 impl Client<'_> {
     /// Measures the client with `workload`, which must train and compute.
-    pub fn measure(&self, workload: &Workload) -> Result<Ceiling, BenchError> {
+    pub fn measure(&self, workload: &Workload) -> Result<Ceiling> {
         let mut bench = Bench::new(self, workload)?;
         let cpus = host::usable_cpus();
         let demand = workload.reader.batch_size as f64 / bench.compute_s;
@@ -219,7 +219,7 @@ impl Client<'_> {
         bench: &mut Bench<'_>,
         cpus: u32,
         demand: f64,
-    ) -> Result<Option<FrameworkCeiling>, BenchError> {
+    ) -> Result<Option<FrameworkCeiling>> {
         match &self.framework {
             FrameworkPlan::Ignored => Ok(None),
             FrameworkPlan::LeftOut(left_out) => Ok(left_out.forecast.as_ref().map(|forecast| {
@@ -274,7 +274,7 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(client: &'a Client<'a>, workload: &Workload) -> Result<Self, BenchError> {
+    fn new(client: &'a Client<'a>, workload: &Workload) -> Result<Self> {
         let mut workload = workload.clone();
         workload.workflow.train = true;
         workload.workflow.generate_data = false;
@@ -300,7 +300,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Rates as fast as it goes, then paced runs for accelerators that take `demand` each.
-    fn reach(&self, cpus: u32, demand: f64) -> Result<Reach, BenchError> {
+    fn reach(&self, cpus: u32, demand: f64) -> Result<Reach> {
         let readers = self.workload.reader.read_threads.max(1);
         let crowd = (2 * cpus).div_ceil(readers).max(2);
         let alone = self.unpaced(1)?;
@@ -321,7 +321,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The rate of `ranks` accelerators that compute nothing.
-    fn unpaced(&self, ranks: u32) -> Result<Rate, BenchError> {
+    fn unpaced(&self, ranks: u32) -> Result<Rate> {
         let mut steps = 4;
         loop {
             let (summary, seconds) = self.run(ranks, steps, Pace::default())?;
@@ -338,7 +338,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Paced runs around `first`, of steps of about `step_s`, until the largest number that is fed is found.
-    fn search(&self, first: u32, step_s: f64) -> Result<Vec<Probe>, BenchError> {
+    fn search(&self, first: u32, step_s: f64) -> Result<Vec<Probe>> {
         let mut probes = Vec::new();
         let (mut good, mut bad) = (0, ACCELERATORS_MAX + 1);
         let mut next = first;
@@ -370,7 +370,7 @@ impl<'a> Bench<'a> {
         Ok(probes)
     }
 
-    fn paced(&self, ranks: u32, step_s: f64) -> Result<Probe, BenchError> {
+    fn paced(&self, ranks: u32, step_s: f64) -> Result<Probe> {
         // What was read ahead while the pipeline filled flatters the first steps, so they do not count.
         let fill = Plan::new(&self.workload, 1, Semantics::Feedline)?.reading.ahead() + 1;
         let counted = ((PACED_SECONDS / step_s) as u64).clamp(PACED_STEPS, 2000);
@@ -381,7 +381,7 @@ impl<'a> Bench<'a> {
     }
 
     /// One run; its summary and how long it took.
-    fn run(&self, ranks: u32, steps: u64, pace: Pace) -> Result<(Summary, f64), BenchError> {
+    fn run(&self, ranks: u32, steps: u64, pace: Pace) -> Result<(Summary, f64)> {
         let mut workload = self.workload.clone();
         workload.train.computation_time = pace.compute;
         workload.output.metric.exclude_start_steps = pace.fill;
@@ -423,11 +423,7 @@ fn largest_sample(workload: &Workload, element: Element) -> u64 {
 }
 
 /// Files of the workload in memory, with their companions.
-fn templates(
-    workload: &Workload,
-    format: &dyn Format,
-    element: Element,
-) -> Result<Looped, BenchError> {
+fn templates(workload: &Workload, format: &dyn Format, element: Element) -> Result<Looped> {
     let dataset = &workload.dataset;
     let mut sizes = sample_sizes(dataset);
     // A companion must belong to the file that is read, and keys do not tell which one that is.

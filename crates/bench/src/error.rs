@@ -7,6 +7,9 @@ use feedline_loader::LoadError;
 use feedline_ranks::Aborted;
 use feedline_store::{RemoteFault, StoreError};
 
+/// What a step of a run returns.
+pub type Result<T, E = BenchError> = std::result::Result<T, E>;
+
 /// Why a run did not finish. Every variant names the user's own object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -46,7 +46,7 @@ mod ceiling;
 mod specimen;
 
 pub use ceiling::{ACCELERATORS_MAX, Bound, Ceiling, Client, FrameworkCeiling, Probe, Rate};
-pub use error::{BenchError, Dialect};
+pub use error::{BenchError, Dialect, Result};
 pub use feedline_checkpoint::{Amount, Layout, LayoutError, RankGroup, StateBytes};
 pub use feedline_ranks::{Aborted, Geometry, Team};
 pub use observer::{Checkpointing, Level, Observer, Pass, Rates, Silent, Stepping};

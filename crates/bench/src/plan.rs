@@ -13,7 +13,7 @@ use feedline_workload::{Sharding, Workload};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plan::dealing::DLIO_MAIN;
 use crate::plan::framework::FrameworkPlan;
 use crate::plan::reading::ReadPlan;
@@ -100,7 +100,7 @@ pub struct PhasePlan {
 
 impl Plan {
     /// Works out the run. Fails only where DLIO's rules leave nothing to do.
-    pub fn new(workload: &Workload, ranks: u32, semantics: Semantics) -> Result<Self, BenchError> {
+    pub fn new(workload: &Workload, ranks: u32, semantics: Semantics) -> Result<Self> {
         let dataset = &workload.dataset;
         let rule = |folder, total, subfolders| NameRule {
             folder,
@@ -143,7 +143,7 @@ impl Plan {
     }
 
     /// One unshuffled pass over `files` in batches of `batch`.
-    fn phase(&self, workload: &Workload, files: u64, batch: u64) -> Result<PhasePlan, BenchError> {
+    fn phase(&self, workload: &Workload, files: u64, batch: u64) -> Result<PhasePlan> {
         let (ranks, per_file) = (u64::from(self.ranks), self.samples_per_file);
         let given = SampleSpace { files, per_file };
         let sharding = dealing::sharding(workload, self.semantics, files, ranks);

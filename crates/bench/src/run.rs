@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoints::job::{SaveJob, with_saver};
 use crate::checkpoints::phase::CheckpointPhase;
 use crate::checkpoints::setup::CheckpointSetup;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::observer::{Level, Observer, Silent};
 use crate::plan::Plan;
 use crate::plan::supported;
@@ -154,7 +154,7 @@ impl Run {
     /// job once they have all passed.
     ///
     /// After an error, here or later, the caller tells the other processes ([`Team::abort`]).
-    pub fn prepare(mut self) -> Result<PreparedRun, BenchError> {
+    pub fn prepare(mut self) -> Result<PreparedRun> {
         let seed = self.workload.train.seed;
         let storage = self.storage.begin(&self.clock, seed, &self.stop, &self.team);
         self.data = storage.wrap(self.data);
@@ -190,7 +190,7 @@ impl Run {
     }
 
     /// An error if the batches that the framework's workers have ready do not fit in memory.
-    fn check_memory(&self) -> Result<(), BenchError> {
+    fn check_memory(&self) -> Result<()> {
         let held = self.plan.framework.burnt().map_or(0, |burnt| burnt.held_bytes);
         let geometry = self.team.geometry();
         let ranks = geometry.ranks_on(geometry.node_of(self.team.process()));
@@ -205,11 +205,7 @@ impl Run {
 
     /// Removes the data set if this run made it, or what was missing of it, and was told not to keep
     /// it. It does not remove what it did not make, unlike DLIO, which deletes the whole data folder.
-    fn discard_data(
-        workload: &Workload,
-        data: &dyn Store,
-        outcome: &Outcome,
-    ) -> Result<(), BenchError> {
+    fn discard_data(workload: &Workload, data: &dyn Store, outcome: &Outcome) -> Result<()> {
         let done = !outcome.interrupted && !workload.generate_only();
         let made = outcome.generated.is_some_and(|made| made.files > 0);
         if workload.dataset.keep_files || !done || !made {
@@ -232,7 +228,7 @@ impl Run {
     }
 
     /// The files to read: process 0 looks, and the other machines see whether theirs are the same.
-    fn find(&self) -> Result<Found, BenchError> {
+    fn find(&self) -> Result<Found> {
         let found = wire::decide(&self.team, || self.look())?;
         if self.team.leads_node() && !self.team.leads() && self.listing == Listing::Look {
             let names = found.train.names(&self.plan.train_files);
@@ -249,7 +245,7 @@ impl Run {
         Ok(found)
     }
 
-    fn look(&self) -> Result<Found, BenchError> {
+    fn look(&self) -> Result<Found> {
         let find = |rule: &NameRule, key| match self.listing {
             Listing::Look => discover(&*self.data, rule, key),
             Listing::Trust => Ok(Discovered::trusted(rule)),
@@ -269,7 +265,7 @@ impl PreparedRun {
     ///
     /// # Errors
     /// The data set, the storage, a result file, or another process of the job.
-    pub fn execute(self, folder: &OutputFolder) -> Result<RunResults, BenchError> {
+    pub fn execute(self, folder: &OutputFolder) -> Result<RunResults> {
         let journal = self.run.journal(folder)?;
         let (workload, data) = (self.run.workload.clone(), Arc::clone(&self.run.data));
         let circumstances = Circumstances {
@@ -287,7 +283,7 @@ impl PreparedRun {
     }
 
     /// Runs everything and gathers what the ranks measured; `folder` holds their steps meanwhile.
-    fn measure(mut self, journal: &Journal, folder: &OutputFolder) -> Result<Outcome, BenchError> {
+    fn measure(mut self, journal: &Journal, folder: &OutputFolder) -> Result<Outcome> {
         let start = Moment::now(&self.run.clock);
         let worked = self.work(journal, folder.path()).and_then(|(generated, ranks)| {
             Ok((generated, gather::receive(&self.run.team, ranks, folder.path())?))
@@ -302,7 +298,7 @@ impl PreparedRun {
     }
 
     /// Runs this process's part of everything; the results go to process 0.
-    pub fn assist(mut self) -> Result<(), BenchError> {
+    pub fn assist(mut self) -> Result<()> {
         let journal = Journal::silent(Arc::clone(&self.run.observer));
         let (_, ranks) = self.work(&journal, &std::env::temp_dir())?;
         gather::send(&self.run.team, &ranks)?;
@@ -314,7 +310,7 @@ impl PreparedRun {
         &mut self,
         journal: &Journal,
         out: &Path,
-    ) -> Result<(Option<Generated>, Vec<RankOutcome>), BenchError> {
+    ) -> Result<(Option<Generated>, Vec<RankOutcome>)> {
         self.run.announce(journal);
         let mut generated = None;
         if self.run.workload.workflow.generate_data {
@@ -362,7 +358,7 @@ impl PreparedRun {
     }
 
     /// A remark if the first file is not as large as the workload says it is.
-    fn size_notice(&self, names: &dyn FileNames) -> Result<Option<String>, BenchError> {
+    fn size_notice(&self, names: &dyn FileNames) -> Result<Option<String>> {
         let file = self.spec.file(0, SampleSizes::new(&self.spec.shape).next_dims());
         let FileSize::Exact(expected) = self.spec.format.size(&file) else { return Ok(None) };
         let mut key = String::new();
@@ -392,7 +388,7 @@ impl PreparedRun {
 }
 
 impl Run {
-    fn journal(&self, folder: &OutputFolder) -> Result<Journal, BenchError> {
+    fn journal(&self, folder: &OutputFolder) -> Result<Journal> {
         let path = folder.path().join(&self.workload.output.log_file);
         Journal::create(&path, self.log_level, Arc::clone(&self.observer))
             .map_err(|source| BenchError::Output { file: path.display().to_string(), source })
@@ -449,7 +445,7 @@ impl Run {
         saves: Option<CheckpointSetup>,
         journal: &Journal,
         out: &Path,
-    ) -> Result<Vec<RankOutcome>, BenchError> {
+    ) -> Result<Vec<RankOutcome>> {
         for notice in
             [&found.train].into_iter().chain(&found.eval).filter_map(|f| f.notice.as_ref())
         {
@@ -490,7 +486,7 @@ impl Run {
         saves: CheckpointSetup,
         journal: &Journal,
         out: &Path,
-    ) -> Result<Vec<RankOutcome>, BenchError> {
+    ) -> Result<Vec<RankOutcome>> {
         let job = self.save_job(saves, journal)?;
         let observer = &*self.observer;
         self.on_ranks(Some(&job), |rank| {
@@ -502,11 +498,7 @@ impl Run {
         })
     }
 
-    fn save_job(
-        &self,
-        setup: CheckpointSetup,
-        journal: &Journal,
-    ) -> Result<SaveJob<'_>, BenchError> {
+    fn save_job(&self, setup: CheckpointSetup, journal: &Journal) -> Result<SaveJob<'_>> {
         setup.announce(journal);
         self.checkpoints.make_folder("")?;
         let (store, stop) = (Arc::clone(&self.checkpoints), Arc::clone(&self.stop));
@@ -528,7 +520,7 @@ impl Run {
         start: Moment,
         generated: Option<Generated>,
         gathered: Gathered,
-    ) -> Result<Outcome, BenchError> {
+    ) -> Result<Outcome> {
         Ok(Outcome {
             seed: self.seed(),
             cache: self.cache,
@@ -552,8 +544,8 @@ impl Run {
     fn on_ranks(
         &self,
         saves: Option<&SaveJob<'_>>,
-        work: impl Fn(&Member) -> Result<RankOutcome, BenchError> + Sync,
-    ) -> Result<Vec<RankOutcome>, BenchError> {
+        work: impl Fn(&Member) -> Result<RankOutcome> + Sync,
+    ) -> Result<Vec<RankOutcome>> {
         let done = on_ranks((&self.clock, &self.stop), &self.team, &work);
         if let Some(saves) = saves {
             saves.discard_drafts();
@@ -563,11 +555,7 @@ impl Run {
 }
 
 /// Removes the files of one rule, what goes with them, and the folders that they leave empty.
-fn remove_files(
-    data: &dyn Store,
-    rule: &NameRule,
-    companions: &[Companion],
-) -> Result<(), BenchError> {
+fn remove_files(data: &dyn Store, rule: &NameRule, companions: &[Companion]) -> Result<()> {
     let mut key = String::new();
     for number in 0..rule.total {
         key.clear();

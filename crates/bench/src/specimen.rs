@@ -12,7 +12,7 @@ use feedline_loader::{
 use feedline_store::{Memory, Mode, Posix, Store};
 use feedline_workload::{DataLoader, IoEngine, SampleFormat, Workload};
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::plan::reading::LoaderPlan;
 use crate::plan::supported;
 use crate::plan::{Plan, Semantics};
@@ -52,7 +52,7 @@ impl Specimen {
         sample_bytes: u64,
         files: u64,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Self, BenchError> {
+    ) -> Result<Self> {
         let mut workload = Workload::default();
         workload.dataset.format = format;
         workload.dataset.num_files_train = files;
@@ -99,7 +99,7 @@ impl Specimen {
 
     /// Reads the files over and over as a run with `reader.read_model: framework` does, in this
     /// thread, in rounds of at least `seconds` of CPU time.
-    pub fn replay(&self, seconds: f64, stop: &Arc<AtomicBool>) -> Result<Replay, BenchError> {
+    pub fn replay(&self, seconds: f64, stop: &Arc<AtomicBool>) -> Result<Replay> {
         let clock = Clock::real();
         let mut reading = self.plan.reading.reading;
         if self.workload.dataset.format.is_streamed {
@@ -134,7 +134,7 @@ impl Specimen {
         let share = EpochShare { order, dealing, rank: 0, batches: samples, epoch: 1, seed: 0 };
         let mut pass = || {
             let sizes = loader.epoch(share.clone()).map(|batch| Ok(batch?.sample_bytes));
-            sizes.sum::<Result<u64, BenchError>>()
+            sizes.sum::<Result<u64>>()
         };
         let sample_bytes = pass()? / samples;
         let mut means = [0.0; ROUNDS];

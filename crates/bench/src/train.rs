@@ -17,7 +17,7 @@ use feedline_workload::{TimeSpec, Workload};
 use crate::checkpoints::phase::number_behind;
 use crate::checkpoints::saver::{CheckpointLabel, Saver};
 use crate::checkpoints::schedule::Schedule;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::observer::{Observer, Pass};
 use crate::plan::reading::LoaderPlan;
 use crate::plan::{PhasePlan, Plan, Semantics};
@@ -133,7 +133,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Trains all epochs; ends early, with what there is, when a stop is asked for.
-    pub(crate) fn run(mut self) -> Result<RankOutcome, BenchError> {
+    pub(crate) fn run(mut self) -> Result<RankOutcome> {
         let reading = self.job.plan.reading;
         let mut loader = self.loader(reading.train, &self.job.train_data);
         let eval = self.job.plan.eval.as_ref().and(self.job.eval_data.as_ref());
@@ -181,7 +181,7 @@ impl<'a> Trainer<'a> {
         number: u32,
         loader: &mut Loader,
         eval_loader: Option<&mut Loader>,
-    ) -> Result<EpochOutcome, BenchError> {
+    ) -> Result<EpochOutcome> {
         // Every machine has a page cache of its own, so its ranks take care of all files.
         let (rank, ranks) = self.ranks.on_node();
         let (rank, ranks) = (u64::from(rank), u64::from(ranks));
@@ -237,12 +237,7 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    fn train(
-        &mut self,
-        epoch: u32,
-        steps: u64,
-        loader: &mut Loader,
-    ) -> Result<Running, BenchError> {
+    fn train(&mut self, epoch: u32, steps: u64, loader: &mut Loader) -> Result<Running> {
         let change = self.job.workload.train.seed_change_epoch;
         let seed = self.job.seed.wrapping_add(if change { u64::from(epoch) } else { 0 });
         let order = EpochOrder::new(self.phase.dealing.index.clone(), self.phase.shuffle, seed);
@@ -270,7 +265,7 @@ impl<'a> Trainer<'a> {
         steps: u64,
         batches: &mut Epoch,
         running: &mut Running,
-    ) -> Result<(), BenchError> {
+    ) -> Result<()> {
         loop {
             let begin = self.job.clock.now();
             let here = StepPosition { epoch, step: running.steps() + 1 };
@@ -340,12 +335,7 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    fn record(
-        &mut self,
-        step: &Step,
-        batch: &Delivered,
-        running: &mut Running,
-    ) -> Result<(), BenchError> {
+    fn record(&mut self, step: &Step, batch: &Delivered, running: &mut Running) -> Result<()> {
         self.count(step, running.steps() == 0);
         running.tally.add(step, &running.window);
         running.progress.add(step, batch, &running.window);
@@ -392,7 +382,7 @@ impl<'a> Trainer<'a> {
         running.blocks.push(block);
     }
 
-    fn save(&mut self, epoch: u32, step: u64, running: &mut Running) -> Result<(), BenchError> {
+    fn save(&mut self, epoch: u32, step: u64, running: &mut Running) -> Result<()> {
         let Some(saver) = &mut self.saver else { return Ok(()) };
         let number = number_behind(&running.checkpoints, Direction::Save);
         self.narrator.checkpoint_begins(number, step, epoch);
@@ -428,7 +418,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Between two steps: completes a save that has run in the background.
-    fn poll(&mut self, epoch: u32, running: &mut Running) -> Result<(), BenchError> {
+    fn poll(&mut self, epoch: u32, running: &mut Running) -> Result<()> {
         let Some(saver) = &mut self.saver else { return Ok(()) };
         let begin = self.job.clock.now();
         let ended = saver.poll(self.steps_done)?;
@@ -440,7 +430,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Waits for saves that are going on.
-    fn drain(&mut self) -> Result<Vec<CheckpointOutcome>, BenchError> {
+    fn drain(&mut self) -> Result<Vec<CheckpointOutcome>> {
         let Some(saver) = &mut self.saver else { return Ok(Vec::new()) };
         let begin = self.job.clock.now();
         let ended = saver.drain(self.steps_done)?;
@@ -466,7 +456,7 @@ impl<'a> Trainer<'a> {
         !self.stopping() && epoch >= first && (epoch - first).is_multiple_of(every)
     }
 
-    fn evaluate(&mut self, epoch: u32, loader: &mut Loader) -> Result<BlockOutcome, BenchError> {
+    fn evaluate(&mut self, epoch: u32, loader: &mut Loader) -> Result<BlockOutcome> {
         let phase = self.job.plan.eval.as_ref();
         let phase = phase.expect("an evaluation loader comes from an evaluation plan");
         let order = EpochOrder::new(phase.dealing.index.clone(), phase.shuffle, self.job.seed);
@@ -512,13 +502,13 @@ impl<'a> Trainer<'a> {
     }
 
     /// Meets the other ranks; true if any of them was asked to stop.
-    fn agree_to_stop(&self) -> Result<bool, BenchError> {
+    fn agree_to_stop(&self) -> Result<bool> {
         Ok(self.ranks.max(if self.stopping() { STOP } else { GO_ON })? >= STOP)
     }
 }
 
 /// Waits for a batch; none if that was stopped, or there are no more.
-fn fetch(here: StepPosition, batches: &mut Epoch) -> Result<Option<Delivered>, BenchError> {
+fn fetch(here: StepPosition, batches: &mut Epoch) -> Result<Option<Delivered>> {
     let mut span = here.begin(&spans::FETCH);
     let batch = match batches.next_batch() {
         Err(LoadError::Stopped) => None,

@@ -11,7 +11,7 @@ use crate::names::FileNames;
 use feedline_store::{EntryKind, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::error::DatasetError;
+use crate::error::{DatasetError, Result};
 use crate::names::{NameList, NameRule};
 
 /// Whether a run looks for its files before it reads them.
@@ -61,11 +61,7 @@ impl Discovered {
 }
 
 /// Finds the files of `rule` in `store`; `key` is the workload key that counts the sub-folders.
-pub fn discover(
-    store: &dyn Store,
-    rule: &NameRule,
-    key: &'static str,
-) -> Result<Discovered, DatasetError> {
+pub fn discover(store: &dyn Store, rule: &NameRule, key: &'static str) -> Result<Discovered> {
     let expected = rule.total;
     for folder in ["", rule.folder] {
         match store.kind(folder)? {
@@ -123,7 +119,7 @@ struct Survey {
 }
 
 impl Survey {
-    fn take(store: &dyn Store, rule: &NameRule) -> Result<Self, DatasetError> {
+    fn take(store: &dyn Store, rule: &NameRule) -> Result<Self> {
         let mut survey = Self { files: 0, folders: 0, complete: 0, other: None, mixed: false };
         each_file(store, rule, &mut |folder, name, kind| {
             if kind == EntryKind::Folder {
@@ -170,7 +166,7 @@ fn each_file(
     store: &dyn Store,
     rule: &NameRule,
     visit: &mut dyn FnMut(u64, &str, EntryKind),
-) -> Result<(), DatasetError> {
+) -> Result<()> {
     for number in 0..rule.subfolders.max(1) {
         let mut folder = String::new();
         rule.write_folder(number, &mut folder);
@@ -186,7 +182,7 @@ fn each_file(
 }
 
 /// All files by base name, as DLIO sorts them; memory grows with their number.
-fn list_sorted(store: &dyn Store, rule: &NameRule) -> Result<NameList, DatasetError> {
+fn list_sorted(store: &dyn Store, rule: &NameRule) -> Result<NameList> {
     let mut files: Vec<(String, u64)> = Vec::new();
     each_file(store, rule, &mut |folder, name, kind| {
         if kind == EntryKind::File && has_extension(name, rule.extension) {

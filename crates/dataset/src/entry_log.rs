@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Wri
 
 use feedline_ranks::Team;
 
-use crate::error::DatasetError;
+use crate::error::{DatasetError, Result};
 use crate::manifest::{FileSum, ManifestWriter};
 
 /// Text that goes to process 0 at a time.
@@ -22,11 +22,11 @@ pub(crate) enum EntryLog {
 
 impl EntryLog {
     /// A log of a process that does not write the manifest.
-    pub(crate) fn waiting() -> Result<Self, DatasetError> {
+    pub(crate) fn waiting() -> Result<Self> {
         Ok(Self::Waiting(BufWriter::new(tempfile::tempfile().map_err(spooled)?)))
     }
 
-    pub(crate) fn add(&mut self, name: &str, sum: FileSum) -> Result<(), DatasetError> {
+    pub(crate) fn add(&mut self, name: &str, sum: FileSum) -> Result<()> {
         match self {
             Self::Manifest(manifest) => Ok(manifest.add(name, sum)?),
             Self::Waiting(file) => {
@@ -37,7 +37,7 @@ impl EntryLog {
     }
 
     /// Brings the entries of all processes together and publishes the manifest.
-    pub(crate) fn conclude(self, team: &Team) -> Result<(), DatasetError> {
+    pub(crate) fn conclude(self, team: &Team) -> Result<()> {
         match self {
             Self::Manifest(mut manifest) => {
                 for process in 1..team.geometry().processes() {
@@ -54,7 +54,7 @@ impl EntryLog {
 }
 
 /// Lines of entries, then an empty message.
-fn send(team: &Team, mut file: File) -> Result<(), DatasetError> {
+fn send(team: &Team, mut file: File) -> Result<()> {
     file.seek(SeekFrom::Start(0)).map_err(spooled)?;
     let mut lines = BufReader::new(file);
     let mut message = Vec::new();
@@ -70,7 +70,7 @@ fn send(team: &Team, mut file: File) -> Result<(), DatasetError> {
     }
 }
 
-fn receive(team: &Team, process: u32, manifest: &mut ManifestWriter) -> Result<(), DatasetError> {
+fn receive(team: &Team, process: u32, manifest: &mut ManifestWriter) -> Result<()> {
     loop {
         let message = team.receive(process)?;
         if message.is_empty() {

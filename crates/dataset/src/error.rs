@@ -6,6 +6,9 @@ use feedline_store::StoreError;
 
 use crate::manifest::MANIFEST_NAME;
 
+/// What an operation on a data set returns.
+pub type Result<T, E = DatasetError> = std::result::Result<T, E>;
+
 /// Why a data set cannot be made, found, checked or read. Every variant names the user's own object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

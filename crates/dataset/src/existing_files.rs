@@ -6,7 +6,7 @@ use crate::names::FileNames as _;
 use feedline_formats::CompanionPlace;
 use serde::{Deserialize, Serialize};
 
-use crate::error::DatasetError;
+use crate::error::Result;
 use crate::generate::Generator;
 use crate::manifest::Totals;
 use crate::manifest_reader::ManifestReader;
@@ -97,7 +97,7 @@ impl ExistingFiles {
 impl Generator<'_> {
     /// Looks at the manifest and, if it is one of this recipe, at every file. Reads no content and
     /// changes nothing.
-    pub fn look_back(&self) -> Result<ExistingFiles, DatasetError> {
+    pub fn look_back(&self) -> Result<ExistingFiles> {
         let Some(reader) = ManifestReader::open(self.store)? else {
             return Ok(ExistingFiles::Unknown);
         };

@@ -62,7 +62,7 @@ mod samples;
 pub use cache_look::CacheLook;
 pub use data_set::{DataSet, KeptFor, ReadMethod, Reading};
 pub use discover::{Discovered, Listing, discover};
-pub use error::DatasetError;
+pub use error::{DatasetError, Result};
 pub use existing_files::ExistingFiles;
 pub use generate::{Generated, Generator};
 pub use manifest::MANIFEST_NAME;

@@ -9,14 +9,14 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, V
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::error::DatasetError;
+use crate::error::{DatasetError, Result};
 use crate::manifest::{Entry, FileSum, Head, MANIFEST_NAME, MANIFEST_VERSION, Totals};
 use crate::recipe::Recipe;
 
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// What to do with each file. An error ends the reading and is the reader's own.
-pub(crate) type Visit<'a> = dyn FnMut(&Head, Entry) -> Result<ControlFlow<()>, DatasetError> + 'a;
+pub(crate) type Visit<'a> = dyn FnMut(&Head, Entry) -> Result<ControlFlow<()>> + 'a;
 
 /// A manifest that has been opened. What takes its place later does not change it.
 pub(crate) struct ManifestReader {
@@ -26,7 +26,7 @@ pub(crate) struct ManifestReader {
 
 impl ManifestReader {
     /// The manifest of the data set in `store`, if it has one.
-    pub(crate) fn open(store: &dyn Store) -> Result<Option<Self>, DatasetError> {
+    pub(crate) fn open(store: &dyn Store) -> Result<Option<Self>> {
         if store.kind(MANIFEST_NAME)? != Some(EntryKind::File) {
             return Ok(None);
         }
@@ -35,10 +35,7 @@ impl ManifestReader {
     }
 
     /// Shows every file to `visit` until it breaks off; `None` for the totals then.
-    pub(crate) fn read(
-        mut self,
-        visit: &mut Visit<'_>,
-    ) -> Result<(Head, Option<Totals>), DatasetError> {
+    pub(crate) fn read(mut self, visit: &mut Visit<'_>) -> Result<(Head, Option<Totals>)> {
         let left = self.object.len()?;
         let text = ObjectText { object: self.object, offset: 0, left };
         let text = BufReader::with_capacity(BUFFER_BYTES, text);
@@ -288,7 +285,7 @@ mod tests {
         store
     }
 
-    fn read(store: &dyn Store) -> Result<(Head, Vec<Entry>), DatasetError> {
+    fn read(store: &dyn Store) -> Result<(Head, Vec<Entry>)> {
         let mut found = Vec::new();
         let reader = ManifestReader::open(store)?.expect("there is one");
         let (head, totals) = reader.read(&mut |_, entry| {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedline_clock::{Clock, Monitor};
 
-use crate::error::DatasetError;
+use crate::error::{DatasetError, Result};
 use crate::manifest::{Entry, Head};
 use crate::manifest_reader::ManifestReader;
 
@@ -60,8 +60,8 @@ impl ManifestScan<'_> {
         reader: ManifestReader,
         is_useful: impl Fn(&Head) -> bool,
         tool: impl Fn() -> T + Sync,
-        work: impl Fn(&mut T, Entry) -> Result<(), DatasetError> + Sync,
-    ) -> Result<Head, DatasetError> {
+        work: impl Fn(&mut T, Entry) -> Result<()> + Sync,
+    ) -> Result<Head> {
         let queue = Monitor::new(self.clock, Queue::default());
         let (queue, tool, work) = (&queue, &tool, &work);
         let read = self.clock.scope(|scope| {
@@ -90,7 +90,7 @@ impl ManifestScan<'_> {
         reader: ManifestReader,
         is_useful: impl Fn(&Head) -> bool,
         queue: &Monitor<Queue>,
-    ) -> Result<Head, DatasetError> {
+    ) -> Result<Head> {
         let hand_over = |batch: Vec<Entry>| {
             queue.wait_for(Queue::has_room);
             queue.update(|queue| queue.batches.push_back(batch));
@@ -119,7 +119,7 @@ impl ManifestScan<'_> {
         &self,
         queue: &Monitor<Queue>,
         mut tool: T,
-        work: &(impl Fn(&mut T, Entry) -> Result<(), DatasetError> + Sync),
+        work: &(impl Fn(&mut T, Entry) -> Result<()> + Sync),
     ) {
         while let Some(batch) = queue.wait_for(Queue::next) {
             // There is room now for who waits for it.

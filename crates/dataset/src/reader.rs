@@ -10,7 +10,7 @@ use feedline_store::{
 
 use crate::data_set::{DataSet, KeptFor, ReadMethod};
 use crate::deep::Deep;
-use crate::error::DatasetError;
+use crate::error::{DatasetError, Result};
 use crate::handles::Handles;
 use crate::order::SampleId;
 
@@ -78,7 +78,7 @@ impl SampleReader {
     }
 
     /// Reads a sample, decoding included, and drops its bytes.
-    pub fn read(&mut self, sample: SampleId) -> Result<SampleRead, DatasetError> {
+    pub fn read(&mut self, sample: SampleId) -> Result<SampleRead> {
         self.name(sample);
         let file = (sample.file, self.key.as_str());
         let read = self.handles.read(&self.store, file, sample.index, &mut self.scratch);
@@ -86,11 +86,7 @@ impl SampleReader {
     }
 
     /// Reads a sample into `sink`, with the same calls and checks.
-    pub fn read_into(
-        &mut self,
-        sample: SampleId,
-        sink: &mut dyn SampleSink,
-    ) -> Result<SampleRead, DatasetError> {
+    pub fn read_into(&mut self, sample: SampleId, sink: &mut dyn SampleSink) -> Result<SampleRead> {
         self.name(sample);
         let file = (sample.file, self.key.as_str());
         let (index, scratch) = (sample.index, &mut self.scratch);
@@ -99,7 +95,7 @@ impl SampleReader {
     }
 
     /// How many samples file `number` has. Formats of one sample per file take any index.
-    pub fn samples_of(&mut self, number: u64) -> Result<u64, DatasetError> {
+    pub fn samples_of(&mut self, number: u64) -> Result<u64> {
         match self.read(SampleId { file: number, index: u64::MAX }) {
             Ok(read) => Ok(read.samples.max(1)),
             Err(DatasetError::Sample {
@@ -124,7 +120,7 @@ impl SampleReader {
     ///
     /// # Panics
     /// When the reader is not deep.
-    pub fn locate(&mut self, sample: SampleId) -> Result<(), DatasetError> {
+    pub fn locate(&mut self, sample: SampleId) -> Result<()> {
         self.name(sample);
         let deep = self.deep.as_mut().expect("only a deep reader locates samples");
         let (file, index) = ((sample.file, self.key.as_str()), sample.index);

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use feedline_formats::{ByteSink, Content, EncodeError, StreamError};
 use feedline_store::EntryKind;
 
-use crate::error::DatasetError;
+use crate::error::{DatasetError, Result};
 use crate::existing_files::ExistingFiles;
 use crate::generate::Generator;
 use crate::sizes::SampleSizes;
 
 impl Generator<'_> {
     /// An error if there is a file where the data folder should be.
-    pub fn check_folder(&self) -> Result<(), DatasetError> {
+    pub fn check_folder(&self) -> Result<()> {
         match self.store.kind("")? {
             Some(EntryKind::File) => {
                 Err(DatasetError::NotAFolder { folder: self.store.locate("") })
@@ -24,7 +24,7 @@ impl Generator<'_> {
     /// An error if the samples do not go into a file of the format.
     ///
     /// A file is begun and refused its first byte: whatever is wrong with its layout is said before.
-    pub fn check_layout(&self) -> Result<(), DatasetError> {
+    pub fn check_layout(&self) -> Result<()> {
         let file = self.spec.file(0, SampleSizes::new(&self.spec.shape).next_dims());
         match self.spec.format.encode(&file, &Content::new(0, 0), &mut NoByte) {
             Err(wrong @ (EncodeError::Layout { .. } | EncodeError::TooLarge { .. })) => {
@@ -35,7 +35,7 @@ impl Generator<'_> {
     }
 
     /// An error if what has to be written cannot fit.
-    pub fn check_room(&self, earlier: &ExistingFiles) -> Result<(), DatasetError> {
+    pub fn check_room(&self, earlier: &ExistingFiles) -> Result<()> {
         let free = self.store.free_bytes("")?.unwrap_or(u64::MAX);
         let kept = earlier.kept().bytes;
         let needed = self.bytes_up_to(free.saturating_add(kept)).saturating_sub(kept);
@@ -51,7 +51,7 @@ impl Generator<'_> {
     }
 
     /// Bytes of the files that are there and not certain to stay, counted only until `enough`.
-    fn bytes_there(&self, earlier: &ExistingFiles, enough: u64) -> Result<u64, DatasetError> {
+    fn bytes_there(&self, earlier: &ExistingFiles, enough: u64) -> Result<u64> {
         let mut sum = 0u64;
         for index in (0..self.spec.files()).filter(|&index| !earlier.keeps(index)) {
             if sum >= enough || self.stop.load(Ordering::Relaxed) {

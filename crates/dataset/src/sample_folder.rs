@@ -9,7 +9,7 @@ use feedline_store::{ScanOptions, Store, scan};
 
 use crate::data_set::{DataSet, Reading};
 use crate::discover::has_extension;
-use crate::error::DatasetError;
+use crate::error::{DatasetError, Result};
 use crate::names::NameList;
 use crate::order::{EpochOrder, SampleIndex};
 use crate::reader::SampleReader;
@@ -32,7 +32,7 @@ impl SampleFolder {
     ///
     /// # Errors
     /// When no file, or files of several formats are found; see [`SampleFolder::open_all`].
-    pub fn open(clock: &Clock, store: &Arc<dyn Store>, folder: &str) -> Result<Self, DatasetError> {
+    pub fn open(clock: &Clock, store: &Arc<dyn Store>, folder: &str) -> Result<Self> {
         let mut found = Self::open_all(clock, store, folder)?;
         match found.len() {
             1 => Ok(found.remove(0)),
@@ -46,11 +46,7 @@ impl SampleFolder {
 
     /// Opens the files of every format that is found in `folder` and the folders in it, one data set
     /// per format. Files without a known extension, and hidden ones, are passed over.
-    pub fn open_all(
-        clock: &Clock,
-        store: &Arc<dyn Store>,
-        folder: &str,
-    ) -> Result<Vec<Self>, DatasetError> {
+    pub fn open_all(clock: &Clock, store: &Arc<dyn Store>, folder: &str) -> Result<Vec<Self>> {
         let known = known_formats()?;
         let mut keys: Vec<Vec<String>> = vec![Vec::new(); known.len()];
         let options = ScanOptions { clock: clock.clone(), ..ScanOptions::default() };
@@ -71,7 +67,7 @@ impl SampleFolder {
         clock: &Clock,
         order: EpochOrder,
         options: ReadOptions,
-    ) -> Result<Samples, DatasetError> {
+    ) -> Result<Samples> {
         Samples::start(clock, &self.data, order, options)
     }
 
@@ -125,7 +121,7 @@ fn sample_counts(clock: &Clock, data: &DataSet, files: usize) -> Vec<u64> {
 type KnownFormat = (&'static str, Arc<dyn Format>);
 
 /// Every format by its extensions, the longest first: `csv.gz` files end with `gz` too.
-fn known_formats() -> Result<Vec<KnownFormat>, DatasetError> {
+fn known_formats() -> Result<Vec<KnownFormat>> {
     let mut known: Vec<KnownFormat> = Vec::new();
     for entry in FORMATS.iter().filter(|entry| entry.name != "synthetic") {
         let format: Arc<dyn Format> = entry.build(&Options::default())?.into();

@@ -11,7 +11,7 @@ use feedline_clock::{Clock, Monitor, Thread};
 use feedline_formats::{Collect, CollectedPart};
 
 use crate::data_set::DataSet;
-use crate::error::DatasetError;
+use crate::error::{DatasetError, Result};
 use crate::order::{EpochOrder, SampleId};
 use crate::reader::SampleReader;
 
@@ -60,7 +60,7 @@ impl Samples {
         data: &DataSet,
         order: EpochOrder,
         options: ReadOptions,
-    ) -> Result<Self, DatasetError> {
+    ) -> Result<Self> {
         let (readers, ranks) = (options.readers.max(1), options.ranks.max(1));
         let ready = (0..options.read_ahead.max(readers)).map(|_| None).collect();
         let total = order.index().len().saturating_sub(options.rank).div_ceil(ranks);
@@ -88,7 +88,7 @@ impl Samples {
 }
 
 impl Iterator for Samples {
-    type Item = Result<Sample, DatasetError>;
+    type Item = Result<Sample>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.queue.wait_for(Queue::take);
@@ -115,7 +115,7 @@ struct Queue {
     taken: u64,
     total: u64,
     /// The samples from `taken` on; `None` is not ready yet.
-    ready: VecDeque<Option<Result<Sample, DatasetError>>>,
+    ready: VecDeque<Option<Result<Sample>>>,
 }
 
 impl Queue {
@@ -131,12 +131,12 @@ impl Queue {
         Some(Some(self.begun - 1))
     }
 
-    fn put(&mut self, number: u64, sample: Result<Sample, DatasetError>) {
+    fn put(&mut self, number: u64, sample: Result<Sample>) {
         self.ready[(number - self.taken) as usize] = Some(sample);
     }
 
     /// The next sample, the end, or neither yet.
-    fn take(&mut self) -> Option<Option<Result<Sample, DatasetError>>> {
+    fn take(&mut self) -> Option<Option<Result<Sample>>> {
         if self.taken >= self.total {
             return Some(None);
         }
@@ -170,7 +170,7 @@ impl Reader {
         }
     }
 
-    fn read(&mut self, id: SampleId) -> Result<Sample, DatasetError> {
+    fn read(&mut self, id: SampleId) -> Result<Sample> {
         let mut sink = Collect::new(self.options.sample_bytes_max);
         self.reader.read_into(id, &mut sink)?;
         Ok(Sample { id, key: self.reader.key().to_owned(), parts: sink.take() })

@@ -12,7 +12,7 @@ use feedline_formats::CompanionPlace;
 use feedline_store::{AlignedBuf, EntryKind, Store, StoreError};
 
 use crate::checksum::crc32_of;
-use crate::error::DatasetError;
+use crate::error::{DatasetError, Result};
 use crate::manifest::{Entry, FileSum, Head, Totals};
 use crate::manifest_reader::ManifestReader;
 use crate::manifest_scan::ManifestScan;
@@ -102,7 +102,7 @@ pub enum Fault {
 
 impl Verification<'_> {
     /// Checks every file; each bad one is told to `report` at once, in no order.
-    pub fn run(&self, report: &(dyn Fn(&BadFile) + Sync)) -> Result<Verified, DatasetError> {
+    pub fn run(&self, report: &(dyn Fn(&BadFile) + Sync)) -> Result<Verified> {
         let (head, totals) = self.look()?;
         let done = Mutex::new(VerificationProgress {
             files_total: totals.files,
@@ -136,7 +136,7 @@ impl Verification<'_> {
     }
 
     /// The head and the totals of a manifest that is whole and of a set that is.
-    fn look(&self) -> Result<(Head, Totals), DatasetError> {
+    fn look(&self) -> Result<(Head, Totals)> {
         let folder = || self.data.locate("");
         if self.data.kind("")? != Some(EntryKind::Folder) {
             return Err(DatasetError::NoFolder { folder: folder() });
@@ -149,7 +149,7 @@ impl Verification<'_> {
         Ok((head, totals.expect("it was read to its end")))
     }
 
-    fn manifest(&self) -> Result<ManifestReader, DatasetError> {
+    fn manifest(&self) -> Result<ManifestReader> {
         let found = ManifestReader::open(self.data)?;
         found.ok_or_else(|| DatasetError::NoManifest { folder: self.data.locate("") })
     }
@@ -183,7 +183,7 @@ impl Verification<'_> {
 
     /// Files in `train` and `valid`, sub-folders included, that the manifest's recipe does not make.
     /// The names follow its rule, so no list of them is kept.
-    fn strangers(&self, head: &Head) -> Result<Strangers, DatasetError> {
+    fn strangers(&self, head: &Head) -> Result<Strangers> {
         let mut strangers = Strangers::default();
         let Some((rules, companions)) = head.recipe.as_ref().and_then(|recipe| recipe.names())
         else {
@@ -211,7 +211,7 @@ impl Verification<'_> {
     }
 
     /// The files of a folder and of the folders in it; hidden ones are not data.
-    fn each_file(&self, folder: &str, visit: &mut dyn FnMut(String)) -> Result<(), DatasetError> {
+    fn each_file(&self, folder: &str, visit: &mut dyn FnMut(String)) -> Result<()> {
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
             if self.data.kind(&folder)? != Some(EntryKind::Folder) {
@@ -271,10 +271,7 @@ mod tests {
         store
     }
 
-    fn verify(
-        data: &dyn Store,
-        stop: &AtomicBool,
-    ) -> Result<(Verified, Vec<String>), DatasetError> {
+    fn verify(data: &dyn Store, stop: &AtomicBool) -> Result<(Verified, Vec<String>)> {
         let (clock, bad) = (Clock::real(), Mutex::new(Vec::new()));
         let check = Verification { clock: &clock, data, threads: 3, stop, progress: &|_| () };
         let verified = check.run(&|file| {

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 
 use crate::{
     AlignedBuf, BLOCK_BYTES, Call, CallOutcome, Destination, Durability, EntryKind, ObjectRange,
-    Op, ReadBuffer, ReadQueue, ScanOptions, Scanned, SequentialQueue, Store, StoreError, Writer,
-    Written, scan,
+    Op, ReadBuffer, ReadQueue, Result, ScanOptions, Scanned, SequentialQueue, Store, StoreError,
+    Writer, Written, scan,
 };
 
 /// Runs every test against `store`, which must be empty and is empty again afterwards.
@@ -206,7 +206,7 @@ fn read_queued(
     queue: &mut dyn ReadQueue,
     ranges: &[ObjectRange],
     to: Destination<'_, '_>,
-) -> (Result<u64, StoreError>, [u64; 3]) {
+) -> (Result<u64>, [u64; 3]) {
     let mut counts = [0; 3];
     let result = queue.read(ranges, to, &mut |Call { op, outcome, .. }| match (op, outcome) {
         (Op::Open, _) => counts[0] += 1,
@@ -223,7 +223,7 @@ fn read_to_memory(
     queue: &mut dyn ReadQueue,
     ranges: &[ObjectRange],
     room: usize,
-) -> Vec<Result<Vec<u8>, StoreError>> {
+) -> Vec<Result<Vec<u8>>> {
     let mut memory: Vec<_> = ranges.iter().map(|_| AlignedBuf::new(room)).collect();
     let mut buffers: Vec<_> = memory.iter_mut().map(|it| ReadBuffer::new(it)).collect();
     let (result, counts) = read_queued(queue, ranges, Destination::Buffers(&mut buffers));
@@ -457,7 +457,7 @@ fn scans_are_sorted_walks(store: &dyn Store) {
 }
 
 fn what_is_missing_is_said_to_be(store: &dyn Store) {
-    let missing = |result: Result<(), StoreError>| {
+    let missing = |result: Result<()>| {
         let error = result.expect_err("nothing is there");
         assert!(error.is_missing(), "{error:?}");
         let named = error.to_string().contains(&store.locate("no/where"));

@@ -7,7 +7,7 @@ use feedline_location::{self as location, Location, MissingSlash, Scheme};
 
 #[cfg(feature = "remote")]
 use crate::Remote;
-use crate::{Memory, Mode, Posix, RemoteOptions, Store, StoreError};
+use crate::{Memory, Mode, Posix, RemoteOptions, Result, Store, StoreError};
 
 /// Settings for [`connect`]. Each section applies to its own kind of store only.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ pub struct Connector {
     connect: Connect,
 }
 
-type Connect = fn(&str, &ConnectOptions) -> Result<Arc<dyn Store>, StoreError>;
+type Connect = fn(&str, &ConnectOptions) -> Result<Arc<dyn Store>>;
 
 /// Every kind of store; a new one is a line here and its facts in `feedline_location::SCHEMES`.
 pub const CONNECTORS: &[Connector] = &[
@@ -60,7 +60,7 @@ pub const CONNECTORS: &[Connector] = &[
 /// assert!(!store.exists("a")?);
 /// # Ok::<(), feedline_store::StoreError>(())
 /// ```
-pub fn connect(url_or_path: &str, options: &ConnectOptions) -> Result<Arc<dyn Store>, StoreError> {
+pub fn connect(url_or_path: &str, options: &ConnectOptions) -> Result<Arc<dyn Store>> {
     let location = Location::parse(url_or_path);
     if let Some(MissingSlash { scheme, url }) = location.missing_slash() {
         return Err(StoreError::MissingSlash { path: location.to_string(), scheme, url });
@@ -78,7 +78,7 @@ pub fn connect(url_or_path: &str, options: &ConnectOptions) -> Result<Arc<dyn St
     }
 }
 
-fn files(path: &str, options: &ConnectOptions) -> Result<Arc<dyn Store>, StoreError> {
+fn files(path: &str, options: &ConnectOptions) -> Result<Arc<dyn Store>> {
     let FileOptions { mode, ring } = options.files;
     let mut store = Posix::new(path, mode);
     if let Some(bytes) = options.read_bytes {
@@ -88,7 +88,7 @@ fn files(path: &str, options: &ConnectOptions) -> Result<Arc<dyn Store>, StoreEr
 }
 
 #[cfg(feature = "remote")]
-fn remote(url: &str, options: &ConnectOptions) -> Result<Arc<dyn Store>, StoreError> {
+fn remote(url: &str, options: &ConnectOptions) -> Result<Arc<dyn Store>> {
     let mut remote = options.remote.clone();
     if let Some(bytes) = options.read_bytes {
         remote.read_bytes = bytes;
@@ -97,11 +97,11 @@ fn remote(url: &str, options: &ConnectOptions) -> Result<Arc<dyn Store>, StoreEr
 }
 
 #[cfg(not(feature = "remote"))]
-fn remote(url: &str, _options: &ConnectOptions) -> Result<Arc<dyn Store>, StoreError> {
+fn remote(url: &str, _options: &ConnectOptions) -> Result<Arc<dyn Store>> {
     Err(StoreError::RemoteLeftOut { url: Location::parse(url).without_secrets() })
 }
 
-fn memory(_url: &str, _options: &ConnectOptions) -> Result<Arc<dyn Store>, StoreError> {
+fn memory(_url: &str, _options: &ConnectOptions) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(Memory::new(Clock::real())))
 }
 

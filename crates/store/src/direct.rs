@@ -11,7 +11,9 @@ use crate::buffer::is_aligned;
 use crate::lock::lock;
 use crate::open_file::{OpenFile, failed};
 use crate::partial::Partial;
-use crate::{AlignedBuf, BLOCK_BYTES, Durability, Object, Op, Resident, StoreError, Upload};
+use crate::{
+    AlignedBuf, BLOCK_BYTES, Durability, Object, Op, Resident, Result, StoreError, Upload,
+};
 
 const WINDOW_BYTES: usize = 256 * 1024;
 /// Idle windows kept; with more concurrent readers than this, the others allocate a window each time.
@@ -51,7 +53,7 @@ impl DirectFile {
     }
 
     /// Reads up to `buf.len()` bytes through the window; fewer only at the end of the file.
-    fn read_windowed(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+    fn read_windowed(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let window = self.window.get_or_insert_with(|| self.windows.take());
         let mut done = 0;
         while done < buf.len() {
@@ -71,7 +73,7 @@ impl DirectFile {
         Ok(done)
     }
 
-    fn read_some(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+    fn read_some(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let aligned = is_aligned(buf) && offset.is_multiple_of(BLOCK_BYTES as u64);
         let straight = if aligned { buf.len() - buf.len() % BLOCK_BYTES } else { 0 };
         let (front, back) = buf.split_at_mut(straight);
@@ -85,7 +87,7 @@ impl DirectFile {
 
 /// Reads until `buf` is full or the file ends. A read that stops inside a block counts as the end of
 /// the file, since continuing from there would not be aligned.
-fn read_up_to_end(source: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+fn read_up_to_end(source: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
     let mut done = 0;
     while done < buf.len() {
         let count = source.read_some(offset + done as u64, &mut buf[done..])?;
@@ -98,16 +100,16 @@ fn read_up_to_end(source: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usiz
 }
 
 impl Object for DirectFile {
-    fn len(&mut self) -> Result<u64, StoreError> {
+    fn len(&mut self) -> Result<u64> {
         self.source.len()
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<()> {
         let found = self.read_some(offset, buf)?;
         self.source.check_full(offset, buf.len(), found)
     }
 
-    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+    fn resident(&mut self) -> Result<Option<Resident>> {
         self.source.resident()
     }
 }
@@ -148,7 +150,7 @@ impl DirectUpload {
 }
 
 impl Upload for DirectUpload {
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let begins_in_block = !offset.is_multiple_of(BLOCK_BYTES as u64);
         let past_the_end = self.end().is_some_and(|end| offset + bytes.len() as u64 > end);
         if !is_aligned(bytes) || begins_in_block || past_the_end {
@@ -171,7 +173,7 @@ impl Upload for DirectUpload {
         Ok(())
     }
 
-    fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
+    fn publish(self: Box<Self>, durability: Durability) -> Result<()> {
         if let Some(len) = self.end() {
             self.file
                 .set_len(len)

@@ -6,6 +6,9 @@ use feedline_location::SCHEMES;
 
 use crate::{Op, RemoteFault};
 
+/// What a storage operation returns.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// Why a storage operation failed. `path` is the object's path or URL.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Op, SpecError, StoreError};
+use crate::{Op, Result, SpecError, StoreError};
 
 /// Errors that storage can return, by their names in the system's manual.
 const ERRNOS: &[(&str, i32)] = &[
@@ -132,7 +132,7 @@ impl Faults {
     }
 
     /// Counts an operation; the first rule that matches makes it fail.
-    pub(crate) fn strike(&self, op: Op, path: impl FnOnce() -> String) -> Result<(), StoreError> {
+    pub(crate) fn strike(&self, op: Op, path: impl FnOnce() -> String) -> Result<()> {
         let number = self.seen[op as usize].fetch_add(1, Ordering::Relaxed) + 1;
         match self.specs.iter().find(|spec| spec.op == op && spec.when.holds(number)) {
             None => Ok(()),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Capabilities, Durability, FaultSpec, Faults, Object, Op, ReadQueue, Resident, Store,
-    StoreError, Upload, When, Wrapper,
+    Capabilities, Durability, FaultSpec, Faults, Object, Op, ReadQueue, Resident, Result, Store,
+    Upload, When, Wrapper,
 };
 
 /// Wraps a store so that some operations fail and all others go through.
@@ -37,12 +37,7 @@ impl<S: Store> Wrapper for FaultInjecting<S> {
         &self.inner
     }
 
-    fn around<T>(
-        &self,
-        op: Op,
-        key: &str,
-        call: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    fn around<T>(&self, op: Op, key: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
         self.faults.strike(op, || self.inner.locate(key))?;
         call()
     }
@@ -61,7 +56,7 @@ impl<S: Store> Wrapper for FaultInjecting<S> {
         Capabilities { queue: false, ..self.inner.capabilities() }
     }
 
-    fn queue_of(&self, _depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+    fn queue_of(&self, _depth: usize) -> Result<Option<Box<dyn ReadQueue>>> {
         Ok(None)
     }
 }
@@ -73,17 +68,17 @@ struct FaultInjectingObject {
 }
 
 impl Object for FaultInjectingObject {
-    fn len(&mut self) -> Result<u64, StoreError> {
+    fn len(&mut self) -> Result<u64> {
         self.faults.strike(Op::Stat, || self.path.clone())?;
         self.inner.len()
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.faults.strike(Op::Read, || self.path.clone())?;
         self.inner.read_exact_at(offset, buf)
     }
 
-    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.faults.strike(Op::Read, || self.path.clone())?;
         self.inner.read_up_to(offset, buf)
     }
@@ -92,7 +87,7 @@ impl Object for FaultInjectingObject {
         self.inner.preferred_bytes()
     }
 
-    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+    fn resident(&mut self) -> Result<Option<Resident>> {
         self.inner.resident()
     }
 }
@@ -104,7 +99,7 @@ struct FaultInjectingUpload {
 }
 
 impl Upload for FaultInjectingUpload {
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.faults.strike(Op::Write, || self.path.clone())?;
         self.inner.write_at(offset, bytes)
     }
@@ -113,7 +108,7 @@ impl Upload for FaultInjectingUpload {
         self.inner.is_in_order()
     }
 
-    fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
+    fn publish(self: Box<Self>, durability: Durability) -> Result<()> {
         self.faults.strike(Op::Publish, || self.path.clone())?;
         self.inner.publish(durability)
     }

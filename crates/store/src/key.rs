@@ -1,9 +1,9 @@
 //! Keys: relative paths with `/` that cannot lead out of their store.
 
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// Cleans a key: removes empty and `.` parts. The empty key names the root.
-pub(crate) fn folder(key: &str) -> Result<String, StoreError> {
+pub(crate) fn folder(key: &str) -> Result<String> {
     let refused = || StoreError::Key { key: key.to_owned() };
     if key.starts_with('/') || key.contains('\0') {
         return Err(refused());
@@ -16,7 +16,7 @@ pub(crate) fn folder(key: &str) -> Result<String, StoreError> {
 }
 
 /// Like [`folder`], but the root is not an object.
-pub(crate) fn object(key: &str) -> Result<String, StoreError> {
+pub(crate) fn object(key: &str) -> Result<String> {
     let clean = folder(key)?;
     if clean.is_empty() || key.ends_with('/') {
         return Err(StoreError::Key { key: key.to_owned() });

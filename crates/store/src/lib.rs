@@ -75,7 +75,7 @@ pub use feedline_location::{Capabilities, Location, SCHEMES, Scheme};
 pub use batch_timer::{BatchTimer, BatchTimes};
 pub use buffer::AlignedBuf;
 pub use connect::{CONNECTORS, ConnectOptions, Connector, FileOptions, connect};
-pub use error::StoreError;
+pub use error::{Result, StoreError};
 pub use fault::{FaultSpec, Faults, When};
 pub use fault_injecting::FaultInjecting;
 pub use latency::{Latency, Percentile};

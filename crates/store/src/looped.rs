@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::{
-    Capabilities, EntryKind, FolderEntry, Object, Op, ReadQueue, SequentialQueue, Store,
+    Capabilities, EntryKind, FolderEntry, Object, Op, ReadQueue, Result, SequentialQueue, Store,
     StoreError, Upload, key, memory,
 };
 
@@ -51,7 +51,7 @@ impl Looped {
         Some(&objects[pick as usize])
     }
 
-    fn get(&self, key: &str) -> Result<Arc<[u8]>, StoreError> {
+    fn get(&self, key: &str) -> Result<Arc<[u8]>> {
         let missing = || {
             let source = io::ErrorKind::NotFound.into();
             StoreError::Io { op: Op::Open, path: self.locate(key), source }
@@ -59,7 +59,7 @@ impl Looped {
         self.find(&key::object(key)?).cloned().ok_or_else(missing)
     }
 
-    fn refused<T>(&self, op: Op, key: &str) -> Result<T, StoreError> {
+    fn refused<T>(&self, op: Op, key: &str) -> Result<T> {
         Err(StoreError::ReadOnly { op, path: self.locate(key) })
     }
 }
@@ -73,11 +73,11 @@ fn hash(key: &str) -> u64 {
 }
 
 impl Store for Looped {
-    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+    fn open(&self, key: &str) -> Result<Box<dyn Object>> {
         Ok(Box::new(LoopedObject { path: self.locate(key), bytes: self.get(key)? }))
     }
 
-    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>> {
         self.refused(Op::Create, key)
     }
 
@@ -85,23 +85,23 @@ impl Store for Looped {
         &self,
         folder: &str,
         _visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         self.refused(Op::List, folder)
     }
 
-    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
+    fn make_folder(&self, folder: &str) -> Result<()> {
         self.refused(Op::MakeFolder, folder)
     }
 
-    fn remove(&self, key: &str) -> Result<(), StoreError> {
+    fn remove(&self, key: &str) -> Result<()> {
         self.refused(Op::Remove, key)
     }
 
-    fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
+    fn kind(&self, key: &str) -> Result<Option<EntryKind>> {
         Ok(self.find(&key::folder(key)?).map(|_| EntryKind::File))
     }
 
-    fn free_bytes(&self, _folder: &str) -> Result<Option<u64>, StoreError> {
+    fn free_bytes(&self, _folder: &str) -> Result<Option<u64>> {
         Ok(None)
     }
 
@@ -114,7 +114,7 @@ impl Store for Looped {
     }
 
     /// Memory has no latency to hide, so reads are sequential at every depth.
-    fn queue(&self, _depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+    fn queue(&self, _depth: usize) -> Result<Option<Box<dyn ReadQueue>>> {
         Ok(Some(Box::new(SequentialQueue::new(self.clone()))))
     }
 }
@@ -125,15 +125,15 @@ struct LoopedObject {
 }
 
 impl Object for LoopedObject {
-    fn len(&mut self) -> Result<u64, StoreError> {
+    fn len(&mut self) -> Result<u64> {
         Ok(self.bytes.len() as u64)
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<()> {
         memory::read_exact(&self.bytes, offset, buf, || self.path.clone())
     }
 
-    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         Ok(memory::read_up_to(&self.bytes, offset, buf))
     }
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::ptr::NonNull;
 
 use crate::open_file::{failed, file_len, file_resident, short};
-use crate::{Object, Op, Resident, StoreError, os};
+use crate::{Object, Op, Resident, Result, os};
 
 /// Pages are brought in and copied in steps of this size, so that they are still resident when they
 /// are copied, however long the read is.
@@ -33,7 +33,7 @@ impl MappedFile {
     }
 
     /// Maps the file again if it has grown into the requested range.
-    fn reach(&mut self, end: u64) -> Result<(), StoreError> {
+    fn reach(&mut self, end: u64) -> Result<()> {
         let mapped = self.mapping.as_ref().map_or(0, |mapping| mapping.len as u64);
         if end <= mapped {
             return Ok(());
@@ -48,13 +48,13 @@ impl MappedFile {
     }
 
     /// Where the file ends now. Not by `stat`: programs that map a file ask for its size once.
-    fn end(&self) -> Result<u64, StoreError> {
+    fn end(&self) -> Result<u64> {
         let mut file = &self.file;
         file.seek(SeekFrom::End(0)).map_err(|source| failed(Op::Read, &self.path, source))
     }
 
     /// How many of the requested bytes the file has now; an error if not all.
-    fn check_full(&self, offset: u64, needed: usize) -> Result<(), StoreError> {
+    fn check_full(&self, offset: u64, needed: usize) -> Result<()> {
         let len = self.end()?;
         let found = len.saturating_sub(offset).min(needed as u64);
         if found < needed as u64 {
@@ -65,11 +65,11 @@ impl MappedFile {
 }
 
 impl Object for MappedFile {
-    fn len(&mut self) -> Result<u64, StoreError> {
+    fn len(&mut self) -> Result<u64> {
         file_len(&self.file, &self.path)
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<()> {
         if buf.is_empty() {
             return Ok(());
         }
@@ -99,7 +99,7 @@ impl Object for MappedFile {
         self.check_full(offset, buf.len())
     }
 
-    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+    fn resident(&mut self) -> Result<Option<Resident>> {
         file_resident(&self.file, &self.path)
     }
 }

@@ -10,8 +10,8 @@ use feedline_location::MEMORY;
 
 use crate::lock::lock;
 use crate::{
-    Capabilities, Durability, EntryKind, FolderEntry, Object, Op, Store, StoreError, TraceSites,
-    Upload, key, partial,
+    Capabilities, Durability, EntryKind, FolderEntry, Object, Op, Result, Store, StoreError,
+    TraceSites, Upload, key, partial,
 };
 
 pub(crate) static TRACE_SITES: TraceSites = TraceSites::of_objects("MEMORY");
@@ -129,7 +129,7 @@ impl Content {
 }
 
 impl Store for Memory {
-    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+    fn open(&self, key: &str) -> Result<Box<dyn Object>> {
         let clean = key::object(key)?;
         self.pause(Op::Open, key, 0, 0);
         let found = self.content().objects.get(&clean).cloned();
@@ -137,7 +137,7 @@ impl Store for Memory {
         Ok(Box::new(MemoryObject { store: self.clone(), key: clean, bytes }))
     }
 
-    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>> {
         let clean = key::object(key)?;
         self.pause(Op::Create, key, 0, 0);
         if self.content().kind(key::split(&clean).0) != Some(EntryKind::Folder) {
@@ -150,7 +150,7 @@ impl Store for Memory {
         &self,
         folder: &str,
         visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let clean = key::folder(folder)?;
         self.pause(Op::List, folder, 0, 0);
         if self.content().kind(&clean) != Some(EntryKind::Folder) {
@@ -171,19 +171,14 @@ impl Store for Memory {
         }
     }
 
-    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
+    fn make_folder(&self, folder: &str) -> Result<()> {
         let clean = key::folder(folder)?;
         self.pause(Op::MakeFolder, folder, 0, 0);
         self.content().add_folders(&clean);
         Ok(())
     }
 
-    fn replace_folder(
-        &self,
-        from: &str,
-        to: &str,
-        _durability: Durability,
-    ) -> Result<(), StoreError> {
+    fn replace_folder(&self, from: &str, to: &str, _durability: Durability) -> Result<()> {
         let (from, to) = (key::folder(from)?, key::folder(to)?);
         self.pause(Op::Publish, &to, 0, 0);
         let mut content = self.content();
@@ -194,7 +189,7 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn remove(&self, key: &str) -> Result<(), StoreError> {
+    fn remove(&self, key: &str) -> Result<()> {
         let clean = key::folder(key)?;
         self.pause(Op::Remove, key, 0, 0);
         let mut content = self.content();
@@ -207,19 +202,19 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
+    fn kind(&self, key: &str) -> Result<Option<EntryKind>> {
         let clean = key::folder(key)?;
         self.pause(Op::Stat, key, 0, 0);
         Ok(self.content().kind(&clean))
     }
 
-    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+    fn size(&self, key: &str) -> Result<Option<u64>> {
         let clean = key::folder(key)?;
         self.pause(Op::Stat, key, 0, 0);
         Ok(self.content().objects.get(&clean).map(|bytes| bytes.len() as u64))
     }
 
-    fn free_bytes(&self, _folder: &str) -> Result<Option<u64>, StoreError> {
+    fn free_bytes(&self, _folder: &str) -> Result<Option<u64>> {
         Ok(None)
     }
 
@@ -239,17 +234,17 @@ struct MemoryObject {
 }
 
 impl Object for MemoryObject {
-    fn len(&mut self) -> Result<u64, StoreError> {
+    fn len(&mut self) -> Result<u64> {
         self.store.pause(Op::Stat, &self.key, 0, 0);
         Ok(self.bytes.len() as u64)
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.store.pause(Op::Read, &self.key, offset, buf.len());
         read_exact(&self.bytes, offset, buf, || self.store.locate(&self.key))
     }
 
-    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let found = read_up_to(&self.bytes, offset, buf);
         self.store.pause(Op::Read, &self.key, offset, found);
         Ok(found)
@@ -270,7 +265,7 @@ pub(crate) fn read_exact(
     offset: u64,
     buf: &mut [u8],
     name: impl FnOnce() -> String,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (needed, found) = (buf.len() as u64, read_up_to(bytes, offset, buf) as u64);
     match found == needed {
         true => Ok(()),
@@ -285,7 +280,7 @@ struct MemoryUpload {
 }
 
 impl Upload for MemoryUpload {
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.store.pause(Op::Write, &self.key, offset, bytes.len());
         let start = usize::try_from(offset).expect("what is in memory has an address");
         let end = start + bytes.len();
@@ -297,7 +292,7 @@ impl Upload for MemoryUpload {
         Ok(())
     }
 
-    fn publish(self: Box<Self>, _durability: Durability) -> Result<(), StoreError> {
+    fn publish(self: Box<Self>, _durability: Durability) -> Result<()> {
         self.store.pause(Op::Publish, &self.key, 0, 0);
         let bytes = self.bytes.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.store.content().objects.insert(self.key, bytes.into());

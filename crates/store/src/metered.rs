@@ -9,7 +9,7 @@ use crate::lock::lock;
 use crate::trace_sites::{Asked, Names};
 use crate::{
     BatchTimer, Call, CallOutcome, Destination, Durability, Meter, Object, ObjectRange, Op,
-    ReadQueue, RequestCount, Resident, Store, StoreError, Upload, Wrapper,
+    ReadQueue, RequestCount, Resident, Result, Store, Upload, Wrapper,
 };
 
 /// Wraps a store for one worker: every call is timed, counted, added to the worker's batch timer and,
@@ -57,11 +57,7 @@ impl<S: Store> Metered<S> {
 
 impl Ledger {
     /// Makes and records a call that moves as many bytes as it asks for.
-    fn enter<T>(
-        &self,
-        asked: Asked,
-        call: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    fn enter<T>(&self, asked: Asked, call: impl FnOnce() -> Result<T>) -> Result<T> {
         self.enter_counting(asked, call, |_| asked.bytes)
     }
 
@@ -69,9 +65,9 @@ impl Ledger {
     fn enter_counting<T>(
         &self,
         asked: Asked,
-        call: impl FnOnce() -> Result<T, StoreError>,
+        call: impl FnOnce() -> Result<T>,
         moved: impl FnOnce(&T) -> u64,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let before = RequestCount::of_thread();
         let start = self.clock.now();
         self.progress.enter_storage(start);
@@ -130,12 +126,7 @@ impl<S: Store> Wrapper for Metered<S> {
         &self.inner
     }
 
-    fn around<T>(
-        &self,
-        op: Op,
-        key: &str,
-        call: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    fn around<T>(&self, op: Op, key: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
         self.ledger.enter(Asked::new(op, self.file(key)), call)
     }
 
@@ -147,7 +138,7 @@ impl<S: Store> Wrapper for Metered<S> {
         Box::new(MeteredUpload { inner, ledger: self.ledger.clone(), file: self.file(key) })
     }
 
-    fn queue_of(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+    fn queue_of(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>> {
         let inner = self.inner.queue(depth)?;
         let ledger = self.ledger.clone();
         // Paths and URLs are joined alike.
@@ -163,16 +154,16 @@ struct MeteredObject {
 }
 
 impl Object for MeteredObject {
-    fn len(&mut self) -> Result<u64, StoreError> {
+    fn len(&mut self) -> Result<u64> {
         self.ledger.enter(Asked::new(Op::Stat, self.file), || self.inner.len())
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<()> {
         let asked = Asked::moving(Op::Read, self.file, (offset, buf.len() as u64));
         self.ledger.enter(asked, || self.inner.read_exact_at(offset, buf))
     }
 
-    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let asked = Asked::moving(Op::Read, self.file, (offset, buf.len() as u64));
         let call = || self.inner.read_up_to(offset, buf);
         self.ledger.enter_counting(asked, call, |found| *found as u64)
@@ -182,7 +173,7 @@ impl Object for MeteredObject {
         self.inner.preferred_bytes()
     }
 
-    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+    fn resident(&mut self) -> Result<Option<Resident>> {
         self.inner.resident()
     }
 }
@@ -194,7 +185,7 @@ struct MeteredUpload {
 }
 
 impl Upload for MeteredUpload {
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let asked = Asked::moving(Op::Write, self.file, (offset, bytes.len() as u64));
         self.ledger.enter(asked, || self.inner.write_at(offset, bytes))
     }
@@ -203,7 +194,7 @@ impl Upload for MeteredUpload {
         self.inner.is_in_order()
     }
 
-    fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
+    fn publish(self: Box<Self>, durability: Durability) -> Result<()> {
         let MeteredUpload { inner, ledger, file } = *self;
         let asked = Asked { durability, ..Asked::new(Op::Publish, file) };
         ledger.enter(asked, || inner.publish(durability))
@@ -223,7 +214,7 @@ impl ReadQueue for MeteredQueue {
         ranges: &[ObjectRange],
         to: Destination<'_, '_>,
         seen: &mut dyn FnMut(Call),
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let Self { inner, ledger, root } = self;
         ledger.progress.enter_storage(ledger.clock.now());
         let mut before = RequestCount::of_thread();

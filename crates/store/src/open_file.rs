@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::os;
 use crate::ring::RingPool;
-use crate::{BLOCK_BYTES, Object, Op, Resident, StoreError};
+use crate::{BLOCK_BYTES, Object, Op, Resident, Result, StoreError};
 
 /// An open file and how it is read: one system call per read, or a ring.
 pub(crate) struct OpenFile {
@@ -22,16 +22,16 @@ impl OpenFile {
         OpenFile { file, path, rings }
     }
 
-    pub(crate) fn len(&self) -> Result<u64, StoreError> {
+    pub(crate) fn len(&self) -> Result<u64> {
         file_len(&self.file, &self.path)
     }
 
-    pub(crate) fn metadata(&self) -> Result<Metadata, StoreError> {
+    pub(crate) fn metadata(&self) -> Result<Metadata> {
         self.file.metadata().map_err(|source| failed(Op::Stat, &self.path, source))
     }
 
     /// Reads once and returns how many bytes came; none only past the end.
-    pub(crate) fn read_some(&self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+    pub(crate) fn read_some(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         loop {
             let read = match &self.rings {
                 None => self.file.read_at(buf, offset),
@@ -44,17 +44,12 @@ impl OpenFile {
         }
     }
 
-    pub(crate) fn resident(&self) -> Result<Option<Resident>, StoreError> {
+    pub(crate) fn resident(&self) -> Result<Option<Resident>> {
         file_resident(&self.file, &self.path)
     }
 
     /// Fails if fewer bytes were found than needed.
-    pub(crate) fn check_full(
-        &self,
-        offset: u64,
-        needed: usize,
-        found: usize,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn check_full(&self, offset: u64, needed: usize, found: usize) -> Result<()> {
         if found == needed {
             return Ok(());
         }
@@ -62,12 +57,12 @@ impl OpenFile {
     }
 }
 
-pub(crate) fn file_len(file: &File, path: &Path) -> Result<u64, StoreError> {
+pub(crate) fn file_len(file: &File, path: &Path) -> Result<u64> {
     Ok(file.metadata().map_err(|source| failed(Op::Stat, path, source))?.len())
 }
 
 /// How much of an open file is in the page cache, if the system can tell.
-pub(crate) fn file_resident(file: &File, path: &Path) -> Result<Option<Resident>, StoreError> {
+pub(crate) fn file_resident(file: &File, path: &Path) -> Result<Option<Resident>> {
     let look = || {
         if let Some(cached) = os::cached_bytes(file) {
             let mut place = file;
@@ -104,13 +99,13 @@ impl BufferedFile {
 }
 
 impl Object for BufferedFile {
-    fn len(&mut self) -> Result<u64, StoreError> {
+    fn len(&mut self) -> Result<u64> {
         let found = self.source.metadata()?;
         self.preferred_bytes = usize::try_from(found.blksize()).unwrap_or(BLOCK_BYTES).max(1);
         Ok(found.len())
     }
 
-    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.source.read_some(offset, buf)
     }
 
@@ -118,7 +113,7 @@ impl Object for BufferedFile {
         self.preferred_bytes
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while done < buf.len() {
             match self.source.read_some(offset.saturating_add(done as u64), &mut buf[done..])? {
@@ -129,7 +124,7 @@ impl Object for BufferedFile {
         self.source.check_full(offset, buf.len(), done)
     }
 
-    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+    fn resident(&mut self) -> Result<Option<Resident>> {
         self.source.resident()
     }
 }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::open_file::failed;
-use crate::{Durability, Op, StoreError, os};
+use crate::{Durability, Op, Result, os};
 
 const MARK: &str = ".partial-";
 const ASIDE: &str = ".replaced";
@@ -181,7 +181,7 @@ impl Partial {
         &self.temporary
     }
 
-    pub(crate) fn publish(mut self, file: &File, durability: Durability) -> Result<(), StoreError> {
+    pub(crate) fn publish(mut self, file: &File, durability: Durability) -> Result<()> {
         let mut publish = || {
             if durability == Durability::Fsync {
                 file.sync_all()?;

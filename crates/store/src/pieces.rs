@@ -1,6 +1,6 @@
 //! How a range of an object is cut into reads.
 
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// One read of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,7 +61,7 @@ impl<'b> Portions<'b> {
         pieces: Pieces,
         memory: Option<&'b mut [u8]>,
         name: impl FnOnce() -> String,
-    ) -> Result<Portions<'b>, StoreError> {
+    ) -> Result<Portions<'b>> {
         let room = memory.as_ref().map_or(u64::MAX, |memory| memory.len() as u64);
         let bound = pieces.next.saturating_add(room);
         if pieces.end > bound {

@@ -17,7 +17,7 @@ use crate::ring::RingPool;
 use crate::ring_queue::RingQueue;
 use crate::{
     BLOCK_BYTES, BUFFERED_READ_BYTES, Capabilities, DIRECT_READ_BYTES, Durability, EntryKind,
-    FolderEntry, Object, Op, ReadQueue, Store, StoreError, TraceSites, Upload, key, os,
+    FolderEntry, Object, Op, ReadQueue, Result, Store, StoreError, TraceSites, Upload, key, os,
 };
 
 static TRACE_SITES: TraceSites = TraceSites::of_paths("POSIX");
@@ -60,7 +60,7 @@ impl Posix {
     ///
     /// Tests io_uring at once: if the kernel or the container forbids it, this fails before anything
     /// is read or written. There is no fallback.
-    pub fn with_ring(self) -> Result<Posix, StoreError> {
+    pub fn with_ring(self) -> Result<Posix> {
         if self.mode == Mode::Mapped {
             return Err(StoreError::RingMapped { root: self.root.display().to_string() });
         }
@@ -75,7 +75,7 @@ impl Posix {
 
     /// Whether the file system of the root, or of the nearest folder above it, takes direct I/O.
     /// A folder without write permission cannot be tested and counts as one that does not.
-    pub fn takes_direct(&self) -> Result<bool, StoreError> {
+    pub fn takes_direct(&self) -> Result<bool> {
         let nearest = nearest(&self.root);
         let mut options = OpenOptions::new();
         // A file without a name, which never becomes visible.
@@ -100,14 +100,14 @@ impl Posix {
     }
 
     /// The file of an object, open for reading.
-    pub(crate) fn open_to_read(&self, key: &str) -> Result<(File, PathBuf), StoreError> {
+    pub(crate) fn open_to_read(&self, key: &str) -> Result<(File, PathBuf)> {
         let path = self.object_path(key)?;
         let file = self.open_file(Op::Open, &path, OpenOptions::new().read(true))?;
         Ok((file, path))
     }
 
     /// What the file system knows of a path, if anything is there.
-    fn look_up(&self, key: &str) -> Result<Option<fs::Metadata>, StoreError> {
+    fn look_up(&self, key: &str) -> Result<Option<fs::Metadata>> {
         let path = self.folder_path(key)?;
         match fs::metadata(&path) {
             Ok(found) => Ok(Some(found)),
@@ -118,7 +118,7 @@ impl Posix {
         }
     }
 
-    fn folder_path(&self, folder: &str) -> Result<PathBuf, StoreError> {
+    fn folder_path(&self, folder: &str) -> Result<PathBuf> {
         Ok(self.below_root(key::folder(folder)?))
     }
 
@@ -131,17 +131,12 @@ impl Posix {
         }
     }
 
-    fn object_path(&self, key: &str) -> Result<PathBuf, StoreError> {
+    fn object_path(&self, key: &str) -> Result<PathBuf> {
         Ok(self.root.join(key::object(key)?))
     }
 
     /// Opens with the flags of the store's mode.
-    fn open_file(
-        &self,
-        op: Op,
-        path: &Path,
-        options: &mut OpenOptions,
-    ) -> Result<File, StoreError> {
+    fn open_file(&self, op: Op, path: &Path, options: &mut OpenOptions) -> Result<File> {
         if self.mode == Mode::Direct {
             options.custom_flags(libc::O_DIRECT);
         }
@@ -155,7 +150,7 @@ impl Posix {
 }
 
 impl Store for Posix {
-    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+    fn open(&self, key: &str) -> Result<Box<dyn Object>> {
         let (file, path) = self.open_to_read(key)?;
         let source = |file, path| OpenFile::new(file, path, self.rings.clone());
         Ok(match self.mode {
@@ -167,7 +162,7 @@ impl Store for Posix {
         })
     }
 
-    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>> {
         let path = self.object_path(key)?;
         let partial = Partial::new(path);
         let mut options = OpenOptions::new();
@@ -193,7 +188,7 @@ impl Store for Posix {
         &self,
         folder: &str,
         visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let path = self.folder_path(folder)?;
         let entries = fs::read_dir(&path).map_err(|source| failed(Op::List, &path, source))?;
         for entry in entries {
@@ -213,17 +208,12 @@ impl Store for Posix {
         Ok(())
     }
 
-    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
+    fn make_folder(&self, folder: &str) -> Result<()> {
         let path = self.folder_path(folder)?;
         fs::create_dir_all(&path).map_err(|source| failed(Op::MakeFolder, &path, source))
     }
 
-    fn replace_folder(
-        &self,
-        from: &str,
-        to: &str,
-        durability: Durability,
-    ) -> Result<(), StoreError> {
+    fn replace_folder(&self, from: &str, to: &str, durability: Durability) -> Result<()> {
         let (from, to) = (self.folder_path(from)?, self.folder_path(to)?);
         let replace = || {
             if durability == Durability::Fsync {
@@ -239,7 +229,7 @@ impl Store for Posix {
         replace().map_err(|source| failed(Op::Publish, &to, source))
     }
 
-    fn remove_tree(&self, folder: &str) -> Result<(), StoreError> {
+    fn remove_tree(&self, folder: &str) -> Result<()> {
         let path = self.folder_path(folder)?;
         match fs::remove_dir_all(&path) {
             Err(source) if source.kind() != ErrorKind::NotFound => {
@@ -249,7 +239,7 @@ impl Store for Posix {
         }
     }
 
-    fn remove(&self, key: &str) -> Result<(), StoreError> {
+    fn remove(&self, key: &str) -> Result<()> {
         let path = self.folder_path(key)?;
         let removed = match fs::symlink_metadata(&path) {
             Ok(found) if found.is_dir() => fs::remove_dir(&path),
@@ -265,7 +255,7 @@ impl Store for Posix {
         }
     }
 
-    fn remove_stale(&self, folder: &str) -> Result<u64, StoreError> {
+    fn remove_stale(&self, folder: &str) -> Result<u64> {
         let path = self.folder_path(folder)?;
         match partial::remove_stale(&path) {
             Err(source) if source.kind() == ErrorKind::NotFound => Ok(0),
@@ -273,23 +263,23 @@ impl Store for Posix {
         }
     }
 
-    fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
+    fn kind(&self, key: &str) -> Result<Option<EntryKind>> {
         let kind =
             |found: fs::Metadata| if found.is_dir() { EntryKind::Folder } else { EntryKind::File };
         Ok(self.look_up(key)?.map(kind))
     }
 
-    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+    fn size(&self, key: &str) -> Result<Option<u64>> {
         Ok(self.look_up(key)?.filter(|found| !found.is_dir()).map(|found| found.len()))
     }
 
-    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
+    fn free_bytes(&self, folder: &str) -> Result<Option<u64>> {
         let path = self.folder_path(folder)?;
         let nearest = nearest(&path);
         os::free_bytes(nearest).map_err(|source| failed(Op::Inspect, nearest, source))
     }
 
-    fn evict(&self, key: &str) -> Result<(), StoreError> {
+    fn evict(&self, key: &str) -> Result<()> {
         let path = self.object_path(key)?;
         let drop_pages = || {
             let file = File::open(&path)?;
@@ -322,7 +312,7 @@ impl Store for Posix {
         self.read_bytes
     }
 
-    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>> {
         if self.rings.is_none() {
             return Ok(None);
         }
@@ -363,13 +353,13 @@ struct BufferedUpload {
 }
 
 impl Upload for BufferedUpload {
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.file
             .write_all_at(bytes, offset)
             .map_err(|source| failed(Op::Write, &self.partial.path, source))
     }
 
-    fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
+    fn publish(self: Box<Self>, durability: Durability) -> Result<()> {
         self.partial.publish(&self.file, durability)
     }
 }

@@ -2,7 +2,7 @@
 
 use feedline_clock::Clock;
 
-use crate::{CallOutcome, Op, StoreError};
+use crate::{CallOutcome, Op, Result};
 
 /// A range of bytes of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Destination<'d, 'b> {
 #[derive(Debug)]
 pub struct ReadBuffer<'b> {
     memory: &'b mut [u8],
-    result: Result<u64, StoreError>,
+    result: Result<u64>,
 }
 
 impl<'b> ReadBuffer<'b> {
@@ -41,7 +41,7 @@ impl<'b> ReadBuffer<'b> {
 
     /// How many bytes were read, or why they could not be. Final once [`ReadQueue::read`] has
     /// returned `Ok`; after an error, the content of the memory is unspecified.
-    pub fn into_result(self) -> Result<u64, StoreError> {
+    pub fn into_result(self) -> Result<u64> {
         self.result
     }
 }
@@ -75,8 +75,8 @@ impl Call {
         self,
         seen: &mut dyn FnMut(Call),
         clock: &Clock,
-        call: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        call: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         let began_ns = clock.now();
         let result = call();
         let duration_ns = clock.now().saturating_sub(began_ns);
@@ -123,7 +123,7 @@ pub trait ReadQueue: Send {
         ranges: &[ObjectRange],
         to: Destination<'_, '_>,
         seen: &mut dyn FnMut(Call),
-    ) -> Result<u64, StoreError>;
+    ) -> Result<u64>;
 }
 
 /// The destinations and results of one read, by range.
@@ -158,11 +158,7 @@ impl<'d, 'b> Delivery<'d, 'b> {
     }
 
     /// Enters what came of a piece of a range. Gives back an error that has no buffer to stay in.
-    pub(crate) fn settle(
-        &mut self,
-        range: usize,
-        result: Result<u64, StoreError>,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn settle(&mut self, range: usize, result: Result<u64>) -> Result<()> {
         match &mut self.to {
             Destination::Discard => self.bytes += result?,
             Destination::Buffers(buffers) => {

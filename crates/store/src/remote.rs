@@ -43,8 +43,8 @@ use self::service::{Client, Recipe};
 use self::upload::RemoteUpload;
 use crate::lock::lock;
 use crate::{
-    Capabilities, EntryKind, FolderEntry, Object, Op, ReadQueue, RemoteFault, RemoteOptions, Store,
-    StoreError, TraceSites, Upload, key,
+    Capabilities, EntryKind, FolderEntry, Object, Op, ReadQueue, RemoteFault, RemoteOptions,
+    Result, Store, StoreError, TraceSites, Upload, key,
 };
 
 /// Threads that send the parts of all uploads.
@@ -84,7 +84,7 @@ impl Remote {
     /// `AWS_*`, then the profile `AWS_PROFILE` (or `default`) of `~/.aws/credentials` and
     /// `~/.aws/config`, then the instance the process runs on; the variables `GOOGLE_*` with
     /// `GOOGLE_APPLICATION_CREDENTIALS`; the variables `AZURE_*`. Endpoints with `http://` are allowed.
-    pub fn connect(root: &str, options: &RemoteOptions) -> Result<Remote, StoreError> {
+    pub fn connect(root: &str, options: &RemoteOptions) -> Result<Remote> {
         let root = Root::parse(root)?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(UPLOAD_THREADS)
@@ -108,12 +108,7 @@ impl Remote {
     }
 
     /// Runs an operation on a lane of its own.
-    fn ask<T, F>(
-        &self,
-        op: Op,
-        key: &str,
-        operation: impl FnOnce(Client) -> F,
-    ) -> Result<T, StoreError>
+    fn ask<T, F>(&self, op: Op, key: &str, operation: impl FnOnce(Client) -> F) -> Result<T>
     where
         F: Future<Output = object_store::Result<T>>,
     {
@@ -124,13 +119,13 @@ impl Remote {
         })
     }
 
-    fn has_content(&self, op: Op, key: &str, clean: &str) -> Result<bool, StoreError> {
+    fn has_content(&self, op: Op, key: &str, clean: &str) -> Result<bool> {
         let full = self.inner.root.full(clean);
         self.ask(op, key, |client| async move { listing::has_content(&client, &full).await })
     }
 
     /// The size of an object, if there is one.
-    fn head(&self, key: &str, clean: &str) -> Result<Option<u64>, StoreError> {
+    fn head(&self, key: &str, clean: &str) -> Result<Option<u64>> {
         let path = self.inner.path(key, clean)?;
         let found =
             self.ask(Op::Stat, key, |client| async move { client.objects.head(&path).await });
@@ -143,7 +138,7 @@ impl Remote {
 
     /// File or folder of a web server, which answers for a folder as for a file, or sends who asks to
     /// the name with a slash. So what is listed there decides; an empty folder passes for a file.
-    fn kind_by_http(&self, key: &str, clean: &str) -> Result<Option<EntryKind>, StoreError> {
+    fn kind_by_http(&self, key: &str, clean: &str) -> Result<Option<EntryKind>> {
         let answers = match self.head(key, clean) {
             Ok(size) => size.is_some(),
             Err(StoreError::Remote { fault: RemoteFault::Region, .. }) => false,
@@ -169,12 +164,12 @@ impl Remote {
 
 impl Inner {
     /// The object of a key, which must be one.
-    pub(crate) fn target(&self, key: &str) -> Result<Target, StoreError> {
+    pub(crate) fn target(&self, key: &str) -> Result<Target> {
         let path = self.path(key, &key::object(key)?)?;
         Ok(Target { lanes: Arc::clone(&self.lanes), path, name: self.root.locate(key) })
     }
 
-    fn path(&self, key: &str, clean: &str) -> Result<Path, StoreError> {
+    fn path(&self, key: &str, clean: &str) -> Result<Path> {
         let refused = |_| StoreError::Key { key: key.to_owned() };
         Path::parse(self.root.full(clean)).map_err(refused)
     }
@@ -193,17 +188,17 @@ impl Inner {
 
 impl Store for Remote {
     /// One request, which brings the size and the beginning.
-    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+    fn open(&self, key: &str) -> Result<Box<dyn Object>> {
         Ok(Box::new(self.inner.target(key)?.open()?))
     }
 
     /// One request, whose answer is read as it comes.
-    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>> {
         Ok(Box::new(self.inner.target(key)?.open_whole()?))
     }
 
     /// Sends nothing, except to see whether a folder that was not made here is there.
-    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>> {
         let Target { path, name, .. } = self.inner.target(key)?;
         if self.inner.uri_keys {
             let (op, fault) = (Op::Create, RemoteFault::Unsupported);
@@ -225,7 +220,7 @@ impl Store for Remote {
         &self,
         folder: &str,
         visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let clean = key::folder(folder)?;
         let (made, is_made) = {
             let made = self.inner.made();
@@ -250,13 +245,13 @@ impl Store for Remote {
     }
 
     /// Remembers it; nothing is sent.
-    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
+    fn make_folder(&self, folder: &str) -> Result<()> {
         let clean = key::folder(folder)?;
         self.inner.made().add(&clean);
         Ok(())
     }
 
-    fn remove(&self, key: &str) -> Result<(), StoreError> {
+    fn remove(&self, key: &str) -> Result<()> {
         let clean = key::folder(key)?;
         if clean.is_empty() {
             return Ok(());
@@ -277,7 +272,7 @@ impl Store for Remote {
         Ok(())
     }
 
-    fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
+    fn kind(&self, key: &str) -> Result<Option<EntryKind>> {
         let clean = key::folder(key)?;
         if self.inner.made().contains(&clean) {
             return Ok(Some(EntryKind::Folder));
@@ -292,11 +287,11 @@ impl Store for Remote {
     }
 
     /// Costs one request.
-    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+    fn size(&self, key: &str) -> Result<Option<u64>> {
         self.head(key, &key::object(key)?)
     }
 
-    fn free_bytes(&self, _folder: &str) -> Result<Option<u64>, StoreError> {
+    fn free_bytes(&self, _folder: &str) -> Result<Option<u64>> {
         Ok(None)
     }
 
@@ -316,7 +311,7 @@ impl Store for Remote {
         self.inner.read_bytes
     }
 
-    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>> {
         Ok(Some(Box::new(RemoteQueue::new(Arc::clone(&self.inner), depth))))
     }
 }

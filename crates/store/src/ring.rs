@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 
 use crate::lock::lock;
-use crate::{AlignedBuf, BLOCK_BYTES, StoreError};
+use crate::{AlignedBuf, BLOCK_BYTES, Result, StoreError};
 
 /// Idle rings kept; with more concurrent readers than this, the others make a ring each time.
 const RINGS_MAX: usize = 64;
@@ -33,7 +33,7 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// A ring for up to `reads` reads at a time.
-    pub(crate) fn new(reads: usize) -> Result<Ring, StoreError> {
+    pub(crate) fn new(reads: usize) -> Result<Ring> {
         let entries = u32::try_from(reads.max(1)).unwrap_or(u32::MAX);
         let uring = IoUring::builder().dontfork().build(entries);
         let uring = uring.map_err(|source| StoreError::RingRefused { source })?;
@@ -170,7 +170,7 @@ impl std::fmt::Debug for RingPool {
 
 impl RingPool {
     /// A pool with one ring, after a test that it works.
-    pub(crate) fn new() -> Result<RingPool, StoreError> {
+    pub(crate) fn new() -> Result<RingPool> {
         let mut ring = Ring::new(1)?;
         ring.check().map_err(|source| StoreError::RingRefused { source })?;
         Ok(RingPool { idle: Mutex::new(vec![ring]) })
@@ -182,7 +182,7 @@ impl RingPool {
         file: &File,
         offset: u64,
         buf: &mut [u8],
-    ) -> Result<io::Result<usize>, StoreError> {
+    ) -> Result<io::Result<usize>> {
         let idle = lock(&self.idle).pop();
         let mut ring = idle.map_or_else(|| Ring::new(1), Ok)?;
         let read = ring.read_at(file, offset, buf);
@@ -217,7 +217,7 @@ impl Lanes {
     ///
     /// Their memory is registered with the kernel, which saves a quarter of a direct read's CPU time;
     /// where the user may not lock that much memory, reads go without.
-    pub(crate) fn new(count: usize, lane_bytes: usize) -> Result<Lanes, StoreError> {
+    pub(crate) fn new(count: usize, lane_bytes: usize) -> Result<Lanes> {
         assert!(lane_bytes.is_multiple_of(BLOCK_BYTES), "lanes of whole blocks");
         let ring = Ring::new(count)?;
         let mut memory = AlignedBuf::new(count * lane_bytes);

@@ -17,7 +17,9 @@ use crate::open_file::{failed, file_len, short};
 use crate::pieces::{Piece, Pieces, Portions};
 use crate::queue::{Delivery, Destination};
 use crate::ring::{Finished, LaneScope, Lanes, Wait};
-use crate::{BLOCK_BYTES, Call, CallOutcome, ObjectRange, Op, Posix, ReadQueue, Store, StoreError};
+use crate::{
+    BLOCK_BYTES, Call, CallOutcome, ObjectRange, Op, Posix, ReadQueue, Result, Store, StoreError,
+};
 
 /// A queue over the files of a store.
 pub(crate) struct RingQueue {
@@ -81,7 +83,7 @@ struct Course<'a, 'd, 'b> {
 
 impl RingQueue {
     /// A queue that keeps up to `depth` reads under way.
-    pub(crate) fn new(store: Posix, depth: usize) -> Result<RingQueue, StoreError> {
+    pub(crate) fn new(store: Posix, depth: usize) -> Result<RingQueue> {
         let depth = depth.max(1);
         let block = if store.is_direct() { BLOCK_BYTES as u64 } else { 1 };
         let lane_bytes = store.read_bytes().next_multiple_of(BLOCK_BYTES);
@@ -97,7 +99,7 @@ impl ReadQueue for RingQueue {
         ranges: &[ObjectRange],
         to: Destination<'_, '_>,
         seen: &mut dyn FnMut(Call),
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let mut course = Course::new(&self.files, self.depth, ranges, to, seen);
         self.lanes.scope(|lanes| course.run(lanes))?;
         Ok(course.delivery.bytes())
@@ -119,7 +121,7 @@ impl<'a, 'd, 'b> Course<'a, 'd, 'b> {
     }
 
     /// Runs to the end, or to an error that ends everything and may leave reads under way.
-    fn run(&mut self, lanes: &mut LaneScope<'_, 'b>) -> Result<(), StoreError> {
+    fn run(&mut self, lanes: &mut LaneScope<'_, 'b>) -> Result<()> {
         loop {
             let mut wait = Wait::ForOne;
             if !self.idle.is_empty() && self.begin_next(lanes)? && !self.idle.is_empty() {
@@ -136,7 +138,7 @@ impl<'a, 'd, 'b> Course<'a, 'd, 'b> {
     }
 
     /// Puts the next read under way, if there is one. Opens files as they come.
-    fn begin_next(&mut self, lanes: &mut LaneScope<'_, 'b>) -> Result<bool, StoreError> {
+    fn begin_next(&mut self, lanes: &mut LaneScope<'_, 'b>) -> Result<bool> {
         loop {
             if let Some(Current { range, opened, portions }) = &mut self.current
                 && !self.delivery.has_failed(*range)
@@ -163,11 +165,7 @@ impl<'a, 'd, 'b> Course<'a, 'd, 'b> {
     }
 
     /// Opens the file of a range, unless the last one had the same, and cuts it.
-    fn hand_out(
-        &mut self,
-        range: usize,
-        last: Option<Current<'b>>,
-    ) -> Result<Current<'b>, StoreError> {
+    fn hand_out(&mut self, range: usize, last: Option<Current<'b>>) -> Result<Current<'b>> {
         let Files { store, clock, block, longest } = self.files;
         let asked = &self.ranges[range];
         let opened = match last {
@@ -202,7 +200,7 @@ impl<'a, 'd, 'b> Course<'a, 'd, 'b> {
         opened: Arc<Opened>,
         piece: Piece,
         memory: Option<&'b mut [u8]>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let lane = *self.idle.last().expect("reads begin while a lane is idle");
         let began_ns = self.files.clock.now();
         let is_whole = piece.len as u64 == piece.asked;
@@ -219,11 +217,7 @@ impl<'a, 'd, 'b> Course<'a, 'd, 'b> {
     }
 
     /// Takes a result: the end of the read, or the reason to ask again for the rest.
-    fn settle(
-        &mut self,
-        lanes: &mut LaneScope<'_, 'b>,
-        finished: Finished<'b>,
-    ) -> Result<(), StoreError> {
+    fn settle(&mut self, lanes: &mut LaneScope<'_, 'b>, finished: Finished<'b>) -> Result<()> {
         let Finished { lane, result, mut memory } = finished;
         let mut read = self.reads[lane].take().expect("a lane with a result has a read");
         let mut progress = match result {
@@ -277,7 +271,7 @@ fn push<'b>(
     lane: usize,
     read: &Read<'b>,
     memory: Option<&'b mut [u8]>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let Read { opened, piece, done, .. } = read;
     let offset = piece.start + *done as u64;
     let pushed = match memory {

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 
 use feedline_clock::Clock;
 
-use crate::{EntryKind, Store, StoreError, key};
+use crate::{EntryKind, Result, Store, StoreError, key};
 
 /// How a tree is scanned.
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ enum Content {
     },
     Folder,
     /// Listed ahead of the scan.
-    Listed(Result<Vec<Slot>, StoreError>),
+    Listed(Result<Vec<Slot>>),
 }
 
 impl Slot {
@@ -100,7 +100,7 @@ impl Slot {
 }
 
 impl Iterator for Scan<'_> {
-    type Item = Result<Scanned, StoreError>;
+    type Item = Result<Scanned>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(error) = self.failed.take() {
@@ -155,7 +155,7 @@ fn list_ahead(store: &dyn Store, options: &ScanOptions, listing: &mut Listing) {
 }
 
 /// The entries of a folder, the last in key order first.
-fn sorted(store: &dyn Store, folder: &str) -> Result<Vec<Slot>, StoreError> {
+fn sorted(store: &dyn Store, folder: &str) -> Result<Vec<Slot>> {
     let mut slots = Vec::new();
     store.list(folder, &mut |entry| {
         let content = match entry.kind {
@@ -222,12 +222,7 @@ mod tests {
             &self.0
         }
 
-        fn around<T>(
-            &self,
-            op: Op,
-            _key: &str,
-            call: impl FnOnce() -> Result<T, StoreError>,
-        ) -> Result<T, StoreError> {
+        fn around<T>(&self, op: Op, _key: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
             self.1.fetch_add(usize::from(op == Op::List), Ordering::Relaxed);
             call()
         }

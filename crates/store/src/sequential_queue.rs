@@ -6,7 +6,9 @@ use feedline_clock::Clock;
 
 use crate::pieces::{Pieces, Portions};
 use crate::queue::Delivery;
-use crate::{AlignedBuf, Call, Destination, Object, ObjectRange, Op, ReadQueue, Store, StoreError};
+use crate::{
+    AlignedBuf, Call, Destination, Object, ObjectRange, Op, ReadQueue, Result, Store, StoreError,
+};
 
 /// Lets any store be read like one with a queue, on the caller's thread and without any overlap.
 ///
@@ -34,7 +36,7 @@ impl<S: Store> SequentialQueue<S> {
         last: &mut Option<(&'a str, Box<dyn Object>)>,
         delivery: &mut Delivery<'_, '_>,
         seen: &mut dyn FnMut(Call),
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let SequentialQueue { store, clock, buf } = self;
         let ObjectRange { key, offset, len } = asked;
         let (_, object) = match last {
@@ -73,7 +75,7 @@ impl<S: Store> ReadQueue for SequentialQueue<S> {
         ranges: &[ObjectRange],
         to: Destination<'_, '_>,
         seen: &mut dyn FnMut(Call),
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let mut delivery = Delivery::new(ranges, to);
         let mut last = None;
         for (range, asked) in ranges.iter().enumerate() {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::{
     AlignedBuf, Call, CallOutcome, Destination, Durability, EntryKind, FaultInjecting, FaultSpec,
-    Faults, Looped, Memory, Metered, Mode, ObjectRange, Op, Posix, Resident, Store, StoreError,
-    Writer, conformance,
+    Faults, Looped, Memory, Metered, Mode, ObjectRange, Op, Posix, Resident, Result, Store,
+    StoreError, Writer, conformance,
 };
 use feedline_clock::Clock;
 
-fn write(store: &dyn Store, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
+fn write(store: &dyn Store, key: &str, bytes: &[u8]) -> Result<()> {
     let mut buf = AlignedBuf::new(4096);
     let mut writer = Writer::create(store, key, &mut buf)?;
     writer.write_all(bytes)?;
@@ -400,7 +400,7 @@ fn a_looped_store_answers_by_suffix() {
 #[test]
 fn a_looped_store_holds_nothing() {
     let store = looped();
-    let words = |result: Result<(), StoreError>| result.unwrap_err().to_string();
+    let words = |result: Result<()>| result.unwrap_err().to_string();
     let why = "this is a read-only synthetic store";
     assert_eq!(
         words(store.create("x.npz").map(drop)),

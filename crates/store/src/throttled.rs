@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::throttled_queue::ThrottledQueue;
 use crate::{
-    Durability, Object, Op, RateLimiter, ReadQueue, Resident, Store, StoreError, Upload, Wrapper,
+    Durability, Object, Op, RateLimiter, ReadQueue, Resident, Result, Store, Upload, Wrapper,
 };
 
 /// Wraps a store so that it obeys a rate limiter. Clones, and stores with the same limiter, share its
@@ -34,12 +34,7 @@ impl<S: Store> Wrapper for Throttled<S> {
         &self.inner
     }
 
-    fn around<T>(
-        &self,
-        op: Op,
-        _key: &str,
-        call: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    fn around<T>(&self, op: Op, _key: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
         if op == Op::Inspect { call() } else { self.limiter.call(0, call) }
     }
 
@@ -51,7 +46,7 @@ impl<S: Store> Wrapper for Throttled<S> {
         Box::new(ThrottledUpload { inner, limiter: Arc::clone(&self.limiter) })
     }
 
-    fn queue_of(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+    fn queue_of(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>> {
         let inner = self.inner.queue(depth)?;
         let limiter = || Arc::clone(&self.limiter);
         Ok(inner.map(|inner| Box::new(ThrottledQueue::new(inner, limiter(), depth)) as Box<_>))
@@ -64,16 +59,16 @@ struct ThrottledObject {
 }
 
 impl Object for ThrottledObject {
-    fn len(&mut self) -> Result<u64, StoreError> {
+    fn len(&mut self) -> Result<u64> {
         self.limiter.call(0, || self.inner.len())
     }
 
-    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+    fn read_exact_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.limiter.call(buf.len(), || self.inner.read_exact_at(offset, buf))
     }
 
     /// Charges the bytes that were found, which are known only after the call.
-    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+    fn read_up_to(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let found = self.inner.read_up_to(offset, buf)?;
         Ok(self.limiter.call(found, || found))
     }
@@ -82,7 +77,7 @@ impl Object for ThrottledObject {
         self.inner.preferred_bytes()
     }
 
-    fn resident(&mut self) -> Result<Option<Resident>, StoreError> {
+    fn resident(&mut self) -> Result<Option<Resident>> {
         self.inner.resident()
     }
 }
@@ -93,7 +88,7 @@ struct ThrottledUpload {
 }
 
 impl Upload for ThrottledUpload {
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.limiter.call(bytes.len(), || self.inner.write_at(offset, bytes))
     }
 
@@ -101,7 +96,7 @@ impl Upload for ThrottledUpload {
         self.inner.is_in_order()
     }
 
-    fn publish(self: Box<Self>, durability: Durability) -> Result<(), StoreError> {
+    fn publish(self: Box<Self>, durability: Durability) -> Result<()> {
         let ThrottledUpload { inner, limiter } = *self;
         limiter.call(0, || inner.publish(durability))
     }

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use crate::{Call, CallOutcome, Destination, ObjectRange, Op, RateLimiter, ReadQueue, StoreError};
+use crate::{Call, CallOutcome, Destination, ObjectRange, Op, RateLimiter, ReadQueue, Result};
 
 /// Wraps a queue so that it obeys a rate limiter.
 pub(crate) struct ThrottledQueue {
@@ -35,7 +35,7 @@ impl ReadQueue for ThrottledQueue {
         ranges: &[ObjectRange],
         to: Destination<'_, '_>,
         seen: &mut dyn FnMut(Call),
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let mut course = Course::new(&self.limiter, self.depth, seen);
         let result = self.inner.read(ranges, to, &mut |call| course.take(call));
         course.finish();
@@ -150,7 +150,7 @@ mod tests {
             ranges: &[ObjectRange],
             _to: Destination<'_, '_>,
             seen: &mut dyn FnMut(Call),
-        ) -> Result<u64, StoreError> {
+        ) -> Result<u64> {
             let call = |op, range, bytes| {
                 let (asked, outcome) = (bytes, CallOutcome::Done { bytes });
                 Call { asked, outcome, ..Call::new(op, range) }

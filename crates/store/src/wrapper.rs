@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::{
-    Capabilities, Durability, EntryKind, FolderEntry, Object, Op, ReadQueue, Store, StoreError,
+    Capabilities, Durability, EntryKind, FolderEntry, Object, Op, ReadQueue, Result, Store,
     TraceSites, Upload,
 };
 
@@ -17,12 +17,7 @@ pub trait Wrapper: Send + Sync {
     fn inner(&self) -> &Self::Inner;
 
     /// Makes a call about `key`, or fails instead.
-    fn around<T>(
-        &self,
-        _op: Op,
-        _key: &str,
-        call: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    fn around<T>(&self, _op: Op, _key: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
         call()
     }
 
@@ -42,23 +37,23 @@ pub trait Wrapper: Send + Sync {
     }
 
     /// Wraps the inner store's queue.
-    fn queue_of(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+    fn queue_of(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>> {
         self.inner().queue(depth)
     }
 }
 
 impl<W: Wrapper> Store for W {
-    fn open(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+    fn open(&self, key: &str) -> Result<Box<dyn Object>> {
         let inner = self.around(Op::Open, key, || self.inner().open(key))?;
         Ok(self.object(key, inner))
     }
 
-    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>, StoreError> {
+    fn open_whole(&self, key: &str) -> Result<Box<dyn Object>> {
         let inner = self.around(Op::Open, key, || self.inner().open_whole(key))?;
         Ok(self.object(key, inner))
     }
 
-    fn create(&self, key: &str) -> Result<Box<dyn Upload>, StoreError> {
+    fn create(&self, key: &str) -> Result<Box<dyn Upload>> {
         let inner = self.around(Op::Create, key, || self.inner().create(key))?;
         Ok(self.upload(key, inner))
     }
@@ -67,48 +62,43 @@ impl<W: Wrapper> Store for W {
         &self,
         folder: &str,
         visit: &mut dyn FnMut(FolderEntry<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         self.around(Op::List, folder, || self.inner().list(folder, visit))
     }
 
-    fn make_folder(&self, folder: &str) -> Result<(), StoreError> {
+    fn make_folder(&self, folder: &str) -> Result<()> {
         self.around(Op::MakeFolder, folder, || self.inner().make_folder(folder))
     }
 
-    fn replace_folder(
-        &self,
-        from: &str,
-        to: &str,
-        durability: Durability,
-    ) -> Result<(), StoreError> {
+    fn replace_folder(&self, from: &str, to: &str, durability: Durability) -> Result<()> {
         self.around(Op::Publish, to, || self.inner().replace_folder(from, to, durability))
     }
 
-    fn remove(&self, key: &str) -> Result<(), StoreError> {
+    fn remove(&self, key: &str) -> Result<()> {
         self.around(Op::Remove, key, || self.inner().remove(key))
     }
 
-    fn remove_tree(&self, folder: &str) -> Result<(), StoreError> {
+    fn remove_tree(&self, folder: &str) -> Result<()> {
         self.around(Op::Remove, folder, || self.inner().remove_tree(folder))
     }
 
-    fn remove_stale(&self, folder: &str) -> Result<u64, StoreError> {
+    fn remove_stale(&self, folder: &str) -> Result<u64> {
         self.around(Op::Remove, folder, || self.inner().remove_stale(folder))
     }
 
-    fn kind(&self, key: &str) -> Result<Option<EntryKind>, StoreError> {
+    fn kind(&self, key: &str) -> Result<Option<EntryKind>> {
         self.around(Op::Stat, key, || self.inner().kind(key))
     }
 
-    fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+    fn size(&self, key: &str) -> Result<Option<u64>> {
         self.around(Op::Stat, key, || self.inner().size(key))
     }
 
-    fn free_bytes(&self, folder: &str) -> Result<Option<u64>, StoreError> {
+    fn free_bytes(&self, folder: &str) -> Result<Option<u64>> {
         self.around(Op::Inspect, folder, || self.inner().free_bytes(folder))
     }
 
-    fn evict(&self, key: &str) -> Result<(), StoreError> {
+    fn evict(&self, key: &str) -> Result<()> {
         self.around(Op::Inspect, key, || self.inner().evict(key))
     }
 
@@ -132,7 +122,7 @@ impl<W: Wrapper> Store for W {
         self.inner().block_bytes()
     }
 
-    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>, StoreError> {
+    fn queue(&self, depth: usize) -> Result<Option<Box<dyn ReadQueue>>> {
         self.queue_of(depth)
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::BorrowMut;
 
 use crc32fast::Hasher;
 
-use crate::{AlignedBuf, BLOCK_BYTES, Durability, Store, StoreError, Upload};
+use crate::{AlignedBuf, BLOCK_BYTES, Durability, Result, Store, StoreError, Upload};
 
 /// Collects the bytes of a new object in a buffer and writes it whenever it is full.
 ///
@@ -46,7 +46,7 @@ impl<B: BorrowMut<AlignedBuf>> Writer<B> {
     ///
     /// # Panics
     /// If the buffer's length is not a positive multiple of [`BLOCK_BYTES`].
-    pub fn create(store: &dyn Store, key: &str, buf: B) -> Result<Writer<B>, StoreError> {
+    pub fn create(store: &dyn Store, key: &str, buf: B) -> Result<Writer<B>> {
         let len = buf.borrow().len();
         assert!(len > 0 && len.is_multiple_of(BLOCK_BYTES), "buffer of whole blocks");
         let upload = store.create(key)?;
@@ -72,7 +72,7 @@ impl<B: BorrowMut<AlignedBuf>> Writer<B> {
 
     /// Between 1 and `want` bytes of the buffer for the caller to fill; they count as written.
     /// `want` is at least 1.
-    pub fn space(&mut self, want: usize) -> Result<&mut [u8], StoreError> {
+    pub fn space(&mut self, want: usize) -> Result<&mut [u8]> {
         if self.filled == self.buf.borrow().len() {
             self.flush()?;
         }
@@ -82,7 +82,7 @@ impl<B: BorrowMut<AlignedBuf>> Writer<B> {
     }
 
     /// Appends `bytes`.
-    pub fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
+    pub fn write_all(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let space = self.space(bytes.len())?;
             let (now, later) = bytes.split_at(space.len());
@@ -93,7 +93,7 @@ impl<B: BorrowMut<AlignedBuf>> Writer<B> {
     }
 
     /// Changes bytes that were written before, all within the first [`BLOCK_BYTES`].
-    pub fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    pub fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let end = offset.saturating_add(bytes.len() as u64);
         let bound = self.written().min(BLOCK_BYTES as u64);
         if end > bound {
@@ -111,7 +111,7 @@ impl<B: BorrowMut<AlignedBuf>> Writer<B> {
     }
 
     /// Writes what is left and makes the object visible.
-    pub fn publish(mut self, durability: Durability) -> Result<Written, StoreError> {
+    pub fn publish(mut self, durability: Durability) -> Result<Written> {
         if self.filled > 0 {
             self.flush()?;
         }
@@ -137,7 +137,7 @@ impl<B: BorrowMut<AlignedBuf>> Writer<B> {
         Some(whole.finalize())
     }
 
-    fn flush(&mut self) -> Result<(), StoreError> {
+    fn flush(&mut self) -> Result<()> {
         let buf = self.buf.borrow();
         let bytes = &buf[..self.filled];
         self.upload.write_at(self.flushed, bytes)?;

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use feedline_recorder::ReadError;
 use parquet::errors::ParquetError;
 
+/// What reading or writing a trace returns.
+pub type Result<T, E = TraceError> = std::result::Result<T, E>;
+
 /// Why a trace cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

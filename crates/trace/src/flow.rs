@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::TraceError;
+use crate::error::Result;
 use crate::event::Batch;
 use crate::read_stats::ReadStats;
 use crate::tables::Tables;
@@ -11,7 +11,7 @@ use crate::tables::Tables;
 pub trait EventSource {
     /// Puts the next events into `batch`, which it empties first, and what they refer to into `tables`.
     /// False, with an empty batch, when there are no more. Batches are bounded: some ten thousand events.
-    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError>;
+    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool>;
 
     /// What reading has met so far; complete after the last batch.
     fn read_stats(&self) -> &ReadStats;
@@ -20,10 +20,10 @@ pub trait EventSource {
 /// A trace that is being written.
 pub trait EventSink {
     /// Writes the events of a batch, whose rows refer to `tables`.
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError>;
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<()>;
 
     /// Takes what is known after the last event. No output file gets its final name before this.
-    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError>;
+    fn finish(&mut self, tables: &Tables) -> Result<()>;
 
     /// After [`finish`](Self::finish): false if all events must come once more, from the first one on.
     fn is_complete(&self) -> bool {
@@ -53,10 +53,7 @@ pub struct Slices {
 }
 
 /// Copies all events once.
-pub fn copy_events(
-    source: &mut dyn EventSource,
-    sink: &mut dyn EventSink,
-) -> Result<(), TraceError> {
+pub fn copy_events(source: &mut dyn EventSource, sink: &mut dyn EventSink) -> Result<()> {
     let (mut tables, mut batch) = (Tables::default(), Batch::default());
     while source.next_batch(&mut tables, &mut batch)? {
         sink.write(&tables, &batch)?;
@@ -66,9 +63,9 @@ pub fn copy_events(
 
 /// Copies all events as often as the sink needs them. `open` opens the trace from its beginning.
 pub fn convert<'s>(
-    mut open: impl FnMut() -> Result<Box<dyn EventSource + 's>, TraceError>,
+    mut open: impl FnMut() -> Result<Box<dyn EventSource + 's>>,
     sink: &mut dyn EventSink,
-) -> Result<ReadStats, TraceError> {
+) -> Result<ReadStats> {
     loop {
         let mut source = open()?;
         copy_events(&mut *source, sink)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::chrome::{ChromeSink, ChromeSource};
 use crate::dftracer::{DftracerSink, DftracerSource, Dialect, TimeUnit};
 use crate::drain::SEGMENTS;
-use crate::error::TraceError;
+use crate::error::Result;
 use crate::file_slice::FileSlice;
 use crate::flow::{EventSink, EventSource};
 use crate::folder::{Folder, FolderSink, TRACE_FILE};
@@ -37,13 +37,13 @@ pub struct TraceFormat {
     /// Begins a trace at a path.
     pub create: Option<CreateSink>,
     /// What an earlier trace has left at a path that a new one would replace.
-    pub existing: fn(&Path) -> Result<Vec<PathBuf>, TraceError>,
+    pub existing: fn(&Path) -> Result<Vec<PathBuf>>,
 }
 
 /// Opens a trace of one format.
-pub type OpenSource = fn(&[FileSlice]) -> Result<Box<dyn EventSource>, TraceError>;
+pub type OpenSource = fn(&[FileSlice]) -> Result<Box<dyn EventSource>>;
 /// Begins a trace of one format.
-pub type CreateSink = fn(&Path, &WriteOptions) -> Result<Box<dyn EventSink>, TraceError>;
+pub type CreateSink = fn(&Path, &WriteOptions) -> Result<Box<dyn EventSink>>;
 
 /// What a trace consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

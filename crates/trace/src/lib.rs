@@ -50,7 +50,7 @@ mod formats;
 mod recognize;
 
 pub use drain::{DrainReport, Drainer, ProcessProblem};
-pub use error::TraceError;
+pub use error::{Result, TraceError};
 pub use event::{Batch, Event, EventKind};
 pub use file_slice::FileSlice;
 pub use flow::{EventSink, EventSource, Output, Slices, convert, copy_events};

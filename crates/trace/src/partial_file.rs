@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::error::TraceError;
+use crate::error::{Result, TraceError};
 
 /// Whether bytes are compressed on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) struct PartialFile {
 }
 
 impl PartialFile {
-    pub(crate) fn create(path: PathBuf, packing: Packing) -> Result<Self, TraceError> {
+    pub(crate) fn create(path: PathBuf, packing: Packing) -> Result<Self> {
         let name =
             path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let hidden = path.with_file_name(format!(".{name}.partial"));
@@ -48,7 +48,7 @@ impl PartialFile {
         Ok(made)
     }
 
-    fn check<T>(&self, result: io::Result<T>) -> Result<T, TraceError> {
+    fn check<T>(&self, result: io::Result<T>) -> Result<T> {
         result.map_err(|source| TraceError::Write { path: self.path.clone(), source })
     }
 
@@ -58,7 +58,7 @@ impl PartialFile {
     }
 
     /// Adds bytes at the end.
-    pub(crate) fn append(&self, bytes: &[u8]) -> Result<(), TraceError> {
+    pub(crate) fn append(&self, bytes: &[u8]) -> Result<()> {
         let appended = || {
             let mut file = OpenOptions::new().append(true).open(&self.hidden)?;
             match self.packing {
@@ -74,7 +74,7 @@ impl PartialFile {
     }
 
     /// Gives it its name.
-    pub(crate) fn finish(&mut self) -> Result<(), TraceError> {
+    pub(crate) fn finish(&mut self) -> Result<()> {
         self.check(fs::rename(&self.hidden, &self.path))?;
         self.is_finished = true;
         Ok(())
@@ -108,7 +108,7 @@ enum Output {
 const BUFFER_BYTES: usize = 1 << 18;
 
 impl PartialStream {
-    pub(crate) fn create(path: &Path) -> Result<Self, TraceError> {
+    pub(crate) fn create(path: &Path) -> Result<Self> {
         let packing = Packing::of(path);
         let place = PartialFile::create(path.to_owned(), packing)?;
         let file = place.check(OpenOptions::new().append(true).open(&place.hidden))?;
@@ -130,11 +130,11 @@ impl PartialStream {
     }
 
     /// Writes the buffer if it is full.
-    pub(crate) fn flush(&mut self) -> Result<(), TraceError> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         if self.buffer.len() < BUFFER_BYTES { Ok(()) } else { self.write() }
     }
 
-    fn write(&mut self) -> Result<(), TraceError> {
+    fn write(&mut self) -> Result<()> {
         let written = match &mut self.file {
             Output::Plain(file) => file.write_all(&self.buffer),
             Output::Gzip(encoder) => encoder.write_all(&self.buffer),
@@ -144,7 +144,7 @@ impl PartialStream {
     }
 
     /// Writes the rest and gives the file its name.
-    pub(crate) fn finish(&mut self) -> Result<(), TraceError> {
+    pub(crate) fn finish(&mut self) -> Result<()> {
         self.write()?;
         let finished = match &mut self.file {
             Output::Plain(_) => Ok(()),

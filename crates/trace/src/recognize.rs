@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::dftracer::Pieces;
-use crate::error::TraceError;
+use crate::error::{Result, TraceError};
 use crate::file_slice::FileSlice;
 use crate::flow::EventSource;
 use crate::formats::{FORMATS, Files, TraceFormat};
@@ -24,7 +24,7 @@ impl<'f> RecognizedTrace<'f> {
     }
 
     /// Opens the trace from its beginning.
-    pub fn open(&self) -> Result<Box<dyn EventSource>, TraceError> {
+    pub fn open(&self) -> Result<Box<dyn EventSource>> {
         match self.format.open {
             Some(open) => open(&self.files),
             None => {
@@ -37,15 +37,12 @@ impl<'f> RecognizedTrace<'f> {
 
 /// Finds the format of a trace. Folders are searched for files of formats with a file per process,
 /// sub-folders included. Formats that cannot be read are an error.
-pub fn recognize(path: &Path) -> Result<RecognizedTrace<'static>, TraceError> {
+pub fn recognize(path: &Path) -> Result<RecognizedTrace<'static>> {
     recognize_among(FORMATS, path)
 }
 
 /// The same with other formats. The first one that recognizes the path has it.
-pub fn recognize_among<'f>(
-    formats: &'f [TraceFormat],
-    path: &Path,
-) -> Result<RecognizedTrace<'f>, TraceError> {
+pub fn recognize_among<'f>(formats: &'f [TraceFormat], path: &Path) -> Result<RecognizedTrace<'f>> {
     let read_error = |source| TraceError::Read { path: path.to_owned(), source };
     let is_folder = fs::metadata(path).map_err(read_error)?.is_dir();
     if let Some(format) = formats.iter().find(|format| (format.recognize)(&[], path)) {
@@ -70,10 +67,7 @@ pub fn recognize_among<'f>(
 }
 
 /// Looks in a folder for files of formats that have many.
-fn search<'f>(
-    formats: &'f [TraceFormat],
-    folder: &Path,
-) -> Result<RecognizedTrace<'f>, TraceError> {
+fn search<'f>(formats: &'f [TraceFormat], folder: &Path) -> Result<RecognizedTrace<'f>> {
     let many = || {
         formats.iter().filter(|format| format.files == Files::PerProcess && format.open.is_some())
     };
@@ -90,11 +84,7 @@ fn search<'f>(
     Err(TraceError::Empty { path: folder.to_owned(), suffixes })
 }
 
-fn collect(
-    format: &TraceFormat,
-    folder: &Path,
-    files: &mut Vec<PathBuf>,
-) -> Result<(), TraceError> {
+fn collect(format: &TraceFormat, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let error = |source| TraceError::Read { path: folder.to_owned(), source };
     for entry in fs::read_dir(folder).map_err(error)? {
         let path = entry.map_err(error)?.path();

@@ -8,7 +8,7 @@ use feedline_recorder::PROCESS_SUFFIX;
 
 use crate::alive;
 use crate::drain::{DrainReport, Drainer, SEGMENTS, Scope};
-use crate::error::TraceError;
+use crate::error::{Result, TraceError};
 use crate::folder::{Claim, FolderWriter, WRITERS, numbers};
 use crate::tables::Tables;
 
@@ -31,7 +31,7 @@ pub struct Recovered {
 
 /// Takes into the trace what processes left in its folder, or in memory, that are gone. To be called
 /// before a trace is read; a folder in which nothing was left is not touched.
-pub fn recover(dir: &Path) -> Result<Recovered, TraceError> {
+pub fn recover(dir: &Path) -> Result<Recovered> {
     let mut recovered = Recovered::default();
     let plain = format!("{}-pickup", alive::host());
     for (number, path) in numbers(&dir.join(WRITERS))? {
@@ -53,7 +53,7 @@ pub fn recover(dir: &Path) -> Result<Recovered, TraceError> {
 }
 
 /// The one drainer of this machine for programs without a drainer of their own.
-fn drainer_of(dir: &Path, name: String, segments: &Path) -> Result<Drainer, TraceError> {
+fn drainer_of(dir: &Path, name: String, segments: &Path) -> Result<Drainer> {
     for (number, path) in numbers(&dir.join(WRITERS))? {
         let is_it = fs::read_to_string(&path).is_ok_and(|text| text.contains(&format!("{name:?}")));
         if is_it {

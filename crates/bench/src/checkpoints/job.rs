@@ -13,7 +13,7 @@ use feedline_workload::{CheckpointContainer, SaveMode, Workload};
 
 use crate::checkpoints::saver::Saver;
 use crate::checkpoints::setup::CheckpointSetup;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::spans;
 
 /// Files that describe a checkpoint, at most; the first rank writes them with its own.
@@ -35,8 +35,8 @@ pub(crate) struct SaveJob<'a> {
 pub(crate) fn with_saver<T>(
     job: Option<&SaveJob<'_>>,
     ranks: &dyn Ranks,
-    work: impl FnOnce(Option<Saver<'_>>) -> Result<T, BenchError>,
-) -> Result<T, BenchError> {
+    work: impl FnOnce(Option<Saver<'_>>) -> Result<T>,
+) -> Result<T> {
     let Some(job) = job else { return work(None) };
     let init = spans::CHECKPOINT_INIT.begin();
     let files = job.files(ranks.rank());

@@ -6,7 +6,7 @@ use feedline_ranks::Ranks;
 
 use crate::checkpoints::job::SaveJob;
 use crate::checkpoints::saver::{CheckpointLabel, Saver};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::observer::{Checkpointing, Observer};
 use crate::results::host::Host;
 use crate::results::metrics::StrictTally;
@@ -28,11 +28,7 @@ pub(crate) struct CheckpointPhase<'a> {
 
 impl CheckpointPhase<'_> {
     /// Saves and loads; ends early, with what there is, when a stop is asked for.
-    pub(crate) fn run(
-        &self,
-        mut saver: Saver<'_>,
-        log: StepLog,
-    ) -> Result<RankOutcome, BenchError> {
+    pub(crate) fn run(&self, mut saver: Saver<'_>, log: StepLog) -> Result<RankOutcome> {
         let start = Moment::now(self.job.clock);
         let meminfo = Host::meminfo_now();
         let mut ended = Vec::new();
@@ -89,7 +85,7 @@ impl CheckpointPhase<'_> {
 
     /// Waits for as long as the workload says, together with the other ranks; false if a stop was
     /// asked for.
-    fn wait(&self) -> Result<bool, BenchError> {
+    fn wait(&self) -> Result<bool> {
         if let Some(seconds) = self.job.workload.checkpoint.time_between_checkpoints {
             self.job.clock.sleep_unless((seconds * 1e9) as u64, &self.job.stop);
         }

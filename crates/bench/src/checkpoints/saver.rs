@@ -17,7 +17,7 @@ use feedline_store::{Op, Store, StoreError};
 use feedline_workload::{CheckpointContainer, StateSource, Workload};
 
 use crate::checkpoints::job::SaveJob;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::results::moment::Moment;
 use crate::results::outcome::{CheckpointOutcome, Direction, SavingTally};
 use crate::spans::{self, StepPosition};
@@ -140,7 +140,7 @@ impl<'a> Saver<'a> {
         &mut self,
         label: CheckpointLabel,
         steps: u64,
-    ) -> Result<Vec<CheckpointOutcome>, BenchError> {
+    ) -> Result<Vec<CheckpointOutcome>> {
         self.risk.look(steps, self.job.clock.now());
         let mut span = label.here().begin(&spans::CAPTURE);
         if span.is_recorded() {
@@ -179,7 +179,7 @@ impl<'a> Saver<'a> {
     }
 
     /// Between two steps: completes a save that every rank has written.
-    pub(crate) fn poll(&mut self, steps: u64) -> Result<Option<CheckpointOutcome>, BenchError> {
+    pub(crate) fn poll(&mut self, steps: u64) -> Result<Option<CheckpointOutcome>> {
         let Some(oldest) = self.pending.front() else { return Ok(None) };
         self.risk.look(steps, self.job.clock.now());
         let busy = u64::from(!oldest.ticket.is_done());
@@ -199,7 +199,7 @@ impl<'a> Saver<'a> {
     }
 
     /// Waits for all saves that are going on.
-    pub(crate) fn drain(&mut self, steps: u64) -> Result<Vec<CheckpointOutcome>, BenchError> {
+    pub(crate) fn drain(&mut self, steps: u64) -> Result<Vec<CheckpointOutcome>> {
         self.risk.look(steps, self.job.clock.now());
         let mut ended = Vec::new();
         while !self.pending.is_empty() {
@@ -222,7 +222,7 @@ impl<'a> Saver<'a> {
         &mut self,
         label: CheckpointLabel,
         steps: u64,
-    ) -> Result<Option<CheckpointOutcome>, BenchError> {
+    ) -> Result<Option<CheckpointOutcome>> {
         let asked_ns = self.job.clock.now();
         let Some(draft) = self.open(label)? else { return Ok(None) };
         let version = self.version(label);
@@ -245,7 +245,7 @@ impl<'a> Saver<'a> {
     }
 
     /// Waits for the oldest save under way and publishes it.
-    fn finish_oldest(&mut self, steps: u64) -> Result<Option<CheckpointOutcome>, BenchError> {
+    fn finish_oldest(&mut self, steps: u64) -> Result<Option<CheckpointOutcome>> {
         let Some(pending) = self.pending.pop_front() else { return Ok(None) };
         let Pending { draft, ticket, label, version, start, pause_ns, resumed_ns, steps: saved_at } =
             pending;
@@ -267,7 +267,7 @@ impl<'a> Saver<'a> {
     }
 
     /// Loads a checkpoint.
-    pub(crate) fn load(&mut self, name: &str) -> Result<Option<CheckpointOutcome>, BenchError> {
+    pub(crate) fn load(&mut self, name: &str) -> Result<Option<CheckpointOutcome>> {
         let store = &*self.job.store;
         let looked = self.look_up(name);
         if let Ok((_, selection)) = &looked {
@@ -302,7 +302,7 @@ impl<'a> Saver<'a> {
 
     /// What a checkpoint says of itself and this rank wants of it, whose files are as they were and no
     /// longer in the page cache, if they shall not be.
-    fn look_up(&self, name: &str) -> Result<(Description, Selection), BenchError> {
+    fn look_up(&self, name: &str) -> Result<(Description, Selection)> {
         let store = &*self.job.store;
         let description = Description::read(store, name)?;
         let selection = self.selection(&description, name)?;
@@ -331,7 +331,7 @@ impl<'a> Saver<'a> {
     }
 
     /// What this rank wants of a checkpoint, and in which files it is.
-    fn selection(&self, description: &Description, name: &str) -> Result<Selection, BenchError> {
+    fn selection(&self, description: &Description, name: &str) -> Result<Selection> {
         let (rank, size) = (self.ranks.rank(), self.ranks.size());
         let shift = match (self.job.workload.checkpoint.recovery_rank_shift, self.ranks.on_node().1)
         {
@@ -363,7 +363,7 @@ impl<'a> Saver<'a> {
     }
 
     /// Opens a draft before any rank writes to it; none if some rank was stopped at it.
-    fn open(&self, label: CheckpointLabel) -> Result<Option<Draft>, BenchError> {
+    fn open(&self, label: CheckpointLabel) -> Result<Option<Draft>> {
         let store = &*self.job.store;
         let draft = Draft::new(store, &label.name(), &self.job.setup.found.tag);
         let mut begun = Ok(());
@@ -384,7 +384,7 @@ impl<'a> Saver<'a> {
 
     /// Hears whether every rank has done its part; none if some rank was stopped at it, be it inside
     /// of a call. What was not completed then is taken back when all ranks have ended.
-    fn agree<T>(&self, own: Result<T, BenchError>) -> Result<Option<T>, BenchError> {
+    fn agree<T>(&self, own: Result<T>) -> Result<Option<T>> {
         if own.is_err() && !self.job.stop.load(Ordering::Relaxed) {
             return own.map(Some);
         }
@@ -436,7 +436,7 @@ impl<'a> Saver<'a> {
         draft: &Draft,
         label: CheckpointLabel,
         version: u64,
-    ) -> Result<Option<u64>, BenchError> {
+    ) -> Result<Option<u64>> {
         let _span = label.here().begin(&spans::COMMIT);
         let begin = self.job.clock.now();
         let (store, durability) = (Arc::clone(&self.job.store), self.job.durability());
@@ -469,7 +469,7 @@ impl<'a> Saver<'a> {
         draft: &Draft,
         label: CheckpointLabel,
         version: u64,
-    ) -> Result<(), BenchError> {
+    ) -> Result<()> {
         for file in self.descriptions(label, version) {
             self.engine.save(&draft.folder, &[file], &self.contents(version))?;
         }
@@ -477,7 +477,7 @@ impl<'a> Saver<'a> {
     }
 
     /// Removes the oldest checkpoints beyond the number to keep.
-    fn prune(&mut self, newest: &str) -> Result<(), BenchError> {
+    fn prune(&mut self, newest: &str) -> Result<()> {
         for names in [&mut self.published, &mut self.own] {
             names.retain(|name| name != newest);
             names.push(newest.to_owned());
@@ -587,7 +587,7 @@ impl Selection {
 
 /// Names files as they would be called, not as they are while their checkpoint is made: those names
 /// are gone when the user reads of them.
-fn under_its_name<T>(result: Result<T, CheckpointError>, draft: &Draft) -> Result<T, BenchError> {
+fn under_its_name<T>(result: Result<T, CheckpointError>, draft: &Draft) -> Result<T> {
     let named = |path: String| path.replace(&draft.folder, &draft.name);
     result.map_err(|error| match error {
         CheckpointError::Store(StoreError::Io { op, path, source }) => {

@@ -5,7 +5,7 @@ use feedline_store::{EntryKind, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoints::saver::CheckpointLabel;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plan::checkpoints::CheckpointPlan;
 use crate::results::host::Host;
 use crate::run::Run;
@@ -35,7 +35,7 @@ pub(crate) struct Found {
 
 impl CheckpointSetup {
     /// Checks that checkpoints can be saved, and that those which are only read are there.
-    pub(crate) fn new(run: &Run) -> Result<Self, BenchError> {
+    pub(crate) fn new(run: &Run) -> Result<Self> {
         let store = &*run.checkpoints;
         let plan = CheckpointPlan::new(&run.workload, run.plan.ranks)?;
         check_memory(run, &plan)?;
@@ -67,7 +67,7 @@ impl CheckpointSetup {
     }
 }
 
-fn look(run: &Run, bytes: u64) -> Result<Found, BenchError> {
+fn look(run: &Run, bytes: u64) -> Result<Found> {
     let (store, checkpoint) = (&*run.checkpoints, &run.workload.checkpoint);
     let removed = store.remove_stale("")?;
     let listing = feedline_checkpoint::list(store)?;
@@ -91,7 +91,7 @@ fn look(run: &Run, bytes: u64) -> Result<Found, BenchError> {
 }
 
 /// Refuses what does not fit this machine's memory, before the kernel kills a process for it.
-fn check_memory(run: &Run, plan: &CheckpointPlan) -> Result<(), BenchError> {
+fn check_memory(run: &Run, plan: &CheckpointPlan) -> Result<()> {
     let geometry = run.team.geometry();
     let here = geometry.ranks_on(geometry.node_of(run.team.process()));
     let all = plan.memory().all_bytes * u128::from(here) / u128::from(run.plan.ranks.max(1));
@@ -102,7 +102,7 @@ fn check_memory(run: &Run, plan: &CheckpointPlan) -> Result<(), BenchError> {
     }
 }
 
-fn check_room(store: &dyn Store, needed: u64) -> Result<(), BenchError> {
+fn check_room(store: &dyn Store, needed: u64) -> Result<()> {
     match store.free_bytes("")? {
         Some(free) if free < needed => {
             Err(BenchError::NoRoomToSave { folder: store.locate(""), needed, free })

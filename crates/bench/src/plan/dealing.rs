@@ -6,7 +6,7 @@ use feedline_workload::{
     DataLoader, Phase, SampleOrder, Sharding, ShuffleMode, Workload, WorkloadError,
 };
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plan::{PhasePlan, Plan, Semantics};
 
 /// The DLIO whose main branch is reproduced.
@@ -45,7 +45,7 @@ pub(crate) fn dealing(
     workload: &Workload,
     sharding: Sharding,
     (space, ranks, batch): (SampleSpace, u64, u64),
-) -> Result<Dealing, BenchError> {
+) -> Result<Dealing> {
     let (reader, format) = (&workload.reader, workload.dataset.format);
     let loader = reader.data_loader;
     let of_dlio = matches!(sharding, Sharding::Dlio | Sharding::Dlio200);

@@ -6,7 +6,7 @@ use feedline_formats::ReadUnit;
 use feedline_loader::{FrameworkCost, WorkerStart};
 use feedline_workload::{DataLoader, Interpreter, ReadModel, Workload};
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plan::Plan;
 use crate::plan::calibration::Calibration;
 use crate::plan::reading::LoaderPlan;
@@ -65,11 +65,7 @@ impl FrameworkPlan {
     ///
     /// # Errors
     /// The workload insists on a calibration, and there is none for it.
-    pub fn decide(
-        workload: &Workload,
-        plan: &Plan,
-        found: Option<Found<'_>>,
-    ) -> Result<Self, BenchError> {
+    pub fn decide(workload: &Workload, plan: &Plan, found: Option<Found<'_>>) -> Result<Self> {
         if !Self::is_wanted(workload) {
             return Ok(Self::Ignored);
         }
@@ -308,7 +304,7 @@ mod tests {
         workload
     }
 
-    fn decide(workload: &Workload, cpu: Option<&str>) -> Result<FrameworkPlan, BenchError> {
+    fn decide(workload: &Workload, cpu: Option<&str>) -> Result<FrameworkPlan> {
         let calibration = made_up();
         let found = cpu.map(|cpu| Found { calibration: &calibration, file: "c.json", cpu });
         FrameworkPlan::decide(workload, &plan(workload), found)

@@ -6,15 +6,12 @@ use feedline_dataset::{DatasetSpec, SampleShape, SampleSizes};
 use feedline_formats::{Format, Options};
 use feedline_workload::{DataLoader, Dataset, Sharding, StorageType, Workload};
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plan::reading::ReadPlan;
 use crate::plan::{Plan, Semantics};
 
 /// The format, if everything that the workload asks for can be done.
-pub(crate) fn format(
-    workload: &Workload,
-    semantics: Semantics,
-) -> Result<Arc<dyn Format>, BenchError> {
+pub(crate) fn format(workload: &Workload, semantics: Semantics) -> Result<Arc<dyn Format>> {
     let reader = &workload.reader;
     let storage = workload.storage.storage_type;
     let refused = [
@@ -89,10 +86,7 @@ fn sample_shape(dataset: &Dataset) -> SampleShape {
 }
 
 /// The format as the run reads it: with the framework's calls, if those are played.
-pub(crate) fn read_format(
-    workload: &Workload,
-    reading: &ReadPlan,
-) -> Result<Arc<dyn Format>, BenchError> {
+pub(crate) fn read_format(workload: &Workload, reading: &ReadPlan) -> Result<Arc<dyn Format>> {
     let format = known_format(workload)?;
     Ok(Arc::from(match reading.calls {
         Some(calls) => feedline_formats::as_framework(format, calls.libraries),
@@ -115,7 +109,7 @@ pub(crate) fn extension(workload: &Workload) -> &'static str {
     format.map_or(workload.dataset.format.name, |format| format.extension())
 }
 
-fn known_format(workload: &Workload) -> Result<Box<dyn Format>, BenchError> {
+fn known_format(workload: &Workload) -> Result<Box<dyn Format>> {
     Ok(workload.dataset.format.build(&options(workload))?)
 }
 

@@ -10,7 +10,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Value, json};
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::observer::Level;
 use crate::results::assessment::Assessment;
 use crate::results::folder::{OutputFolder, SUMMARY_NAME};
@@ -29,7 +29,7 @@ pub(crate) fn write(
     outcome: &Outcome,
     summary: &Summary,
     assessment: &Assessment,
-) -> Result<SummaryFile, BenchError> {
+) -> Result<SummaryFile> {
     let value = SummaryFile::new(outcome, summary, assessment);
     if outcome.ranks.is_empty() {
         return Ok(value); // As DLIO: a run that only generates leaves no files.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use feedline_store::{remove_stale, write_file};
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 
 const LOCK_NAME: &str = ".feedline.lock";
 /// The file by which a folder is known to hold results.
@@ -34,7 +34,7 @@ pub struct OutputFolder {
 
 impl OutputFolder {
     /// Makes the folder if needed and claims it.
-    pub fn claim(path: &Path, existing: Existing) -> Result<Self, BenchError> {
+    pub fn claim(path: &Path, existing: Existing) -> Result<Self> {
         let output = |source| BenchError::Output { file: path.display().to_string(), source };
         fs::create_dir_all(path).map_err(output)?;
         let lock = File::create(path.join(LOCK_NAME)).map_err(output)?;
@@ -67,7 +67,7 @@ impl OutputFolder {
         &self,
         name: &str,
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), BenchError> {
+    ) -> Result<()> {
         self.write_at(&self.path.join(name), fill)
     }
 
@@ -76,7 +76,7 @@ impl OutputFolder {
         &self,
         path: &Path,
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), BenchError> {
+    ) -> Result<()> {
         let attempt = || {
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;

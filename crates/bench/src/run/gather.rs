@@ -10,7 +10,7 @@ use feedline_ranks::Team;
 use feedline_store::Meter;
 use serde::{Deserialize, Serialize};
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::results::host::Host;
 use crate::results::outcome::{EpochOutcome, RankOutcome, SavingTally};
 use crate::results::step_log::StepLog;
@@ -41,7 +41,7 @@ struct RankNews {
 }
 
 /// On a process other than 0: hands over what its ranks measured.
-pub(crate) fn send(team: &Team, ranks: &[RankOutcome]) -> Result<(), BenchError> {
+pub(crate) fn send(team: &Team, ranks: &[RankOutcome]) -> Result<()> {
     team.send(wire::encode(&Greeting { host: Host::look(), ranks: ranks.len() }))?;
     for rank in ranks {
         let (epochs, done_ns, saving) = (rank.epochs.clone(), rank.done_ns, rank.saving);
@@ -64,11 +64,7 @@ pub(crate) fn send(team: &Team, ranks: &[RankOutcome]) -> Result<(), BenchError>
 }
 
 /// On process 0: adds what the other processes hand over; their steps are kept in `folder`.
-pub(crate) fn receive(
-    team: &Team,
-    own: Vec<RankOutcome>,
-    folder: &Path,
-) -> Result<Gathered, BenchError> {
+pub(crate) fn receive(team: &Team, own: Vec<RankOutcome>, folder: &Path) -> Result<Gathered> {
     let geometry = team.geometry();
     let mut gathered = Gathered { ranks: own, hosts: vec![Host::look()] };
     for process in 1..geometry.processes() {
@@ -84,7 +80,7 @@ pub(crate) fn receive(
     Ok(gathered)
 }
 
-fn receive_rank(team: &Team, process: u32, folder: &Path) -> Result<RankOutcome, BenchError> {
+fn receive_rank(team: &Team, process: u32, folder: &Path) -> Result<RankOutcome> {
     let news: RankNews = wire::decode(&team.receive(process)?, process)?;
     let meter = Meter::from_words(&news.meter).ok_or(BenchError::OtherBuild { process })?;
     let mut log = StepLog::create(folder).map_err(spooled)?;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use feedline_clock::Clock;
 use feedline_ranks::{Member, Ranks, Team};
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::results::outcome::RankOutcome;
 use crate::results::step_log::StepLog;
 use crate::spans;
@@ -17,8 +17,8 @@ use crate::spans;
 pub(crate) fn on_ranks(
     (clock, stop): (&Clock, &AtomicBool),
     team: &Team,
-    work: &(impl Fn(&Member) -> Result<RankOutcome, BenchError> + Sync),
-) -> Result<Vec<RankOutcome>, BenchError> {
+    work: &(impl Fn(&Member) -> Result<RankOutcome> + Sync),
+) -> Result<Vec<RankOutcome>> {
     let ranks = team.members(clock);
     let results = Mutex::new(Vec::new());
     clock.scope(|scope| {
@@ -38,14 +38,14 @@ pub(crate) fn on_ranks(
     });
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(rank, _)| *rank);
-    let own_failure = |result: &Result<RankOutcome, BenchError>| matches!(result, Err(error) if !matches!(error, BenchError::Aborted(_)));
+    let own_failure = |result: &Result<RankOutcome>| matches!(result, Err(error) if !matches!(error, BenchError::Aborted(_)));
     if let Some(place) = results.iter().position(|(_, result)| own_failure(result)) {
         return Err(results.swap_remove(place).1.err().expect("found as a failure"));
     }
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-pub(crate) fn step_log(out: &Path) -> Result<StepLog, BenchError> {
+pub(crate) fn step_log(out: &Path) -> Result<StepLog> {
     StepLog::create(out)
         .map_err(|source| BenchError::Output { file: out.display().to_string(), source })
 }
@@ -53,8 +53,8 @@ pub(crate) fn step_log(out: &Path) -> Result<StepLog, BenchError> {
 fn one_rank(
     rank: &Member,
     stop: &AtomicBool,
-    work: &impl Fn(&Member) -> Result<RankOutcome, BenchError>,
-) -> Result<RankOutcome, BenchError> {
+    work: &impl Fn(&Member) -> Result<RankOutcome>,
+) -> Result<RankOutcome> {
     let _span = spans::ROOT.begin();
     // A rank that panics must end the others too, which would wait for it at the next barrier.
     let result = catch_unwind(AssertUnwindSafe(|| work(rank)));

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::chrome::{ORIGIN, PROCESS};
-use crate::error::TraceError;
+use crate::error::Result;
 use crate::event::{Batch, Event, EventKind};
 use crate::field_names::usual_kind;
 use crate::flow::{EventSink, Output};
@@ -25,7 +25,7 @@ pub struct ChromeSink {
 
 impl ChromeSink {
     /// Compressed if the name ends with `.gz`.
-    pub fn new(path: &Path) -> Result<Self, TraceError> {
+    pub fn new(path: &Path) -> Result<Self> {
         Ok(Self { file: PartialStream::create(path)?, origin_ns: None, named: Vec::new() })
     }
 
@@ -117,7 +117,7 @@ impl ChromeSink {
 }
 
 impl EventSink for ChromeSink {
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<()> {
         for event in &batch.events {
             self.name_process(tables, event.process, event.start_ns);
             let extra = batch.extra(event);
@@ -127,7 +127,7 @@ impl EventSink for ChromeSink {
         Ok(())
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
+    fn finish(&mut self, tables: &Tables) -> Result<()> {
         // What was learned of a process after its first event takes the place of what was said then.
         for row in 0..tables.processes.len() {
             if let Ok(row) = u32::try_from(row) {

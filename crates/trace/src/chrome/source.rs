@@ -9,7 +9,7 @@ use crate::chrome::PROCESS;
 use crate::chrome::head::Head;
 use crate::chrome::processes::{Processes, UNKNOWN_HOST};
 use crate::chrome::records::Records;
-use crate::error::TraceError;
+use crate::error::{Result, TraceError};
 use crate::event::{Batch, Event, EventKind};
 use crate::field_names::{kind_named, usual_kind};
 use crate::file_slice::FileSlice;
@@ -60,17 +60,17 @@ struct Begun {
 
 impl ChromeSource {
     /// Opens a file, compressed or not.
-    pub fn open(path: &Path) -> Result<Self, TraceError> {
+    pub fn open(path: &Path) -> Result<Self> {
         Self::of(vec![FileSlice::of(path)])
     }
 
     /// Files that belong together: one per rank, or one per part of the time.
-    pub fn of(slices: Vec<FileSlice>) -> Result<Self, TraceError> {
+    pub fn of(slices: Vec<FileSlice>) -> Result<Self> {
         let clocks = vec![Clock::default(); slices.len()];
         Self::with(slices, clocks)
     }
 
-    fn with(slices: Vec<FileSlice>, clocks: Vec<Clock>) -> Result<Self, TraceError> {
+    fn with(slices: Vec<FileSlice>, clocks: Vec<Clock>) -> Result<Self> {
         let files = slices.len() as u64;
         let mut source = Self {
             slices,
@@ -91,7 +91,7 @@ impl ChromeSource {
 
     /// After the last batch: a source of the same files that gives other times, if a file said after its
     /// events when its time 0 is.
-    pub fn again(&self) -> Result<Option<Self>, TraceError> {
+    pub fn again(&self) -> Result<Option<Self>> {
         if !self.clocks.iter().any(|clock| clock.is_late) {
             return Ok(None);
         }
@@ -100,7 +100,7 @@ impl ChromeSource {
     }
 
     /// Whether the first thing in a file's array is an event; other JSON is not a trace.
-    pub fn has_events(slice: &FileSlice) -> Result<bool, TraceError> {
+    pub fn has_events(slice: &FileSlice) -> Result<bool> {
         let error = |source| TraceError::Read { path: slice.name.clone(), source };
         let mut records = Records::open(slice).map_err(error)?;
         let first = records.next().map_err(error)?;
@@ -342,7 +342,7 @@ impl ChromeSource {
         self.processes.begin(head.rank);
     }
 
-    fn open_file(&mut self) -> Result<bool, TraceError> {
+    fn open_file(&mut self) -> Result<bool> {
         let Some(slice) = self.slices.get(self.file) else { return Ok(false) };
         let opened = Records::open(slice);
         self.records =
@@ -390,7 +390,7 @@ impl ChromeSource {
 }
 
 impl EventSource for ChromeSource {
-    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool> {
         batch.clear();
         while batch.events.len() < BATCH {
             let Some(records) = &mut self.records else {

@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::dftracer::chunk::ELEMENT;
 use crate::dftracer::hash::hash_of;
 use crate::dftracer::join::UNNAMED;
-use crate::error::TraceError;
+use crate::error::{Result, TraceError};
 use crate::event::{Batch, Event, EventKind};
 use crate::field_names::{FieldNames, LIBC_LAYER, op_info, usual_kind};
 use crate::flow::{EventSink, Output};
@@ -120,7 +120,7 @@ impl DftracerSink {
     }
 
     /// Files of an earlier trace under the same name.
-    pub fn existing(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
+    pub fn existing(path: &Path) -> Result<Vec<PathBuf>> {
         let (folder, prefix) = place(path);
         if !folder.exists() {
             return Ok(Vec::new());
@@ -143,12 +143,7 @@ impl DftracerSink {
         Ok(found)
     }
 
-    fn open(
-        &mut self,
-        tables: &Tables,
-        event: &Event,
-        first: Option<&str>,
-    ) -> Result<(), TraceError> {
+    fn open(&mut self, tables: &Tables, event: &Event, first: Option<&str>) -> Result<()> {
         let process = &tables.processes[event.process as usize];
         let identity =
             format!("{}-{}-{}", executable(&process.arguments), process.host, process.pid);
@@ -326,12 +321,7 @@ impl DftracerSink {
         (duration_ns + unit / 2) / unit
     }
 
-    fn event(
-        &mut self,
-        tables: &Tables,
-        event: &Event,
-        extra: Option<&str>,
-    ) -> Result<(), TraceError> {
+    fn event(&mut self, tables: &Tables, event: &Event, extra: Option<&str>) -> Result<()> {
         let (category, name) = (tables.name(event.category), tables.name(event.name));
         let is_own = event.kind == EventKind::Instant && category == "dftracer";
         if !self.streams.contains_key(&event.process) {
@@ -466,12 +456,7 @@ impl DftracerSink {
     }
 
     /// Takes a series; those of one counter at one moment become one record.
-    fn counter(
-        &mut self,
-        tables: &Tables,
-        event: &Event,
-        extra: Option<&str>,
-    ) -> Result<(), TraceError> {
+    fn counter(&mut self, tables: &Tables, event: &Event, extra: Option<&str>) -> Result<()> {
         let name = tables.name(event.name);
         let (base, series) = match name.rsplit_once('/') {
             Some((base, series)) if !base.is_empty() && !series.is_empty() && is_plain(series) => {
@@ -500,7 +485,7 @@ impl DftracerSink {
         Ok(())
     }
 
-    fn flush_counter(&mut self, tables: &Tables) -> Result<(), TraceError> {
+    fn flush_counter(&mut self, tables: &Tables) -> Result<()> {
         let Some(counter) = self.pending.take() else { return Ok(()) };
         let event = &counter.event;
         if !self.streams.contains_key(&event.process) {
@@ -533,7 +518,7 @@ impl DftracerSink {
     }
 
     /// Writes what makes a member, and everything if too much waits.
-    fn spill(&mut self, current: &mut Stream) -> Result<(), TraceError> {
+    fn spill(&mut self, current: &mut Stream) -> Result<()> {
         while current.text.len() >= MEMBER_BYTES {
             self.waiting_bytes -= current.write_member()?;
         }
@@ -573,7 +558,7 @@ impl DftracerSink {
 
 impl Stream {
     /// Writes whole lines of at most a member; how many bytes.
-    fn write_member(&mut self) -> Result<usize, TraceError> {
+    fn write_member(&mut self) -> Result<usize> {
         let most = self.text.len().min(MEMBER_BYTES);
         let end = self.text[..most].iter().rposition(|byte| *byte == b'\n');
         // A line that is longer than a member is a member of its own.
@@ -586,7 +571,7 @@ impl Stream {
 }
 
 impl EventSink for DftracerSink {
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<()> {
         for event in &batch.events {
             let extra = batch.extra(event);
             if event.kind == EventKind::Counter {
@@ -599,7 +584,7 @@ impl EventSink for DftracerSink {
         Ok(())
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
+    fn finish(&mut self, tables: &Tables) -> Result<()> {
         self.flush_counter(tables)?;
         let mut streams = std::mem::take(&mut self.streams);
         for (process, stream) in &mut streams {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::dftracer::chunk::{Chunk, ParseScope};
 use crate::dftracer::join::{Joiner, Naming};
 use crate::dftracer::pieces::Pieces;
-use crate::error::TraceError;
+use crate::error::{Result, TraceError};
 use crate::event::Batch;
 use crate::file_slice::FileSlice;
 use crate::flow::EventSource;
@@ -27,12 +27,12 @@ pub struct DftracerSource {
 
 impl DftracerSource {
     /// Reads what the files say about each other.
-    pub fn open(paths: Vec<PathBuf>) -> Result<Self, TraceError> {
+    pub fn open(paths: Vec<PathBuf>) -> Result<Self> {
         Self::of(paths.into_iter().map(FileSlice::from).collect())
     }
 
     /// The same for files that may be parts of others.
-    pub fn of(slices: Vec<FileSlice>) -> Result<Self, TraceError> {
+    pub fn of(slices: Vec<FileSlice>) -> Result<Self> {
         let mut joiner = Joiner::new(slices.clone(), Naming::Known);
         for (file, slice) in slices.iter().enumerate() {
             let mut pieces = Pieces::open(slice).map_err(|source| read_error(slice, source))?;
@@ -58,11 +58,7 @@ impl DftracerSource {
     }
 
     /// The next chunk, of this file or the next one.
-    fn next_chunk(
-        &mut self,
-        tables: &mut Tables,
-        batch: &mut Batch,
-    ) -> Result<Option<Chunk>, TraceError> {
+    fn next_chunk(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<Option<Chunk>> {
         loop {
             let Some(slice) = self.slices.get(self.file) else { return Ok(None) };
             if self.pieces.is_none() {
@@ -83,7 +79,7 @@ impl DftracerSource {
 }
 
 impl EventSource for DftracerSource {
-    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool> {
         batch.clear();
         while batch.events.is_empty() {
             let Some(chunk) = self.next_chunk(tables, batch)? else { break };

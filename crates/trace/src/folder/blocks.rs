@@ -22,7 +22,7 @@ use super::page_head::{self, Most};
 use super::reader::{Ids, WriterRows, check, parts};
 use super::row_group_contents::{self, RowGroupContents, SURVEY_KEY};
 use super::schema::{Column as Described, EVENTS, Type};
-use crate::error::TraceError;
+use crate::error::{Result, TraceError};
 use crate::tables::Tables;
 
 /// The row groups of a trace folder, in the order in which they were written.
@@ -164,7 +164,7 @@ impl Block {
 
 impl Blocks {
     /// Opens a folder: what its files say at their ends, and the tables.
-    pub fn open(dir: &Path, tables: &mut Tables) -> Result<Self, TraceError> {
+    pub fn open(dir: &Path, tables: &mut Tables) -> Result<Self> {
         check(dir)?;
         let mut blocks = Self { parts: Vec::new(), groups: Vec::new(), ids: Ids::default() };
         for (_, _, path) in parts(dir, EVENTS)? {
@@ -183,7 +183,7 @@ impl Blocks {
         Ok(blocks)
     }
 
-    fn resolve_surveys(&mut self) -> Result<(), TraceError> {
+    fn resolve_surveys(&mut self) -> Result<()> {
         for part in &mut self.parts {
             for (process, _) in part.surveys.iter_mut().flatten().flat_map(|it| &mut it.lanes) {
                 let (writer, at) = super::reader::split(*process);
@@ -240,7 +240,7 @@ impl Blocks {
     }
 
     /// Reads columns of a row group. Processes and files are rows of the tables.
-    pub fn read(&self, index: usize, columns: &[&str]) -> Result<Block, TraceError> {
+    pub fn read(&self, index: usize, columns: &[&str]) -> Result<Block> {
         let (part, group) = self.groups[index];
         let part = &self.parts[part];
         let file = File::open(&part.path).at(&part.path)?;
@@ -261,7 +261,7 @@ impl Blocks {
     }
 
     /// Compares all columns with their checksums.
-    pub fn verify(&self) -> Result<(), TraceError> {
+    pub fn verify(&self) -> Result<()> {
         for (part, group) in &self.groups {
             let part = &self.parts[*part];
             let file = File::open(&part.path).at(&part.path)?;
@@ -311,7 +311,7 @@ impl Part {
         place: usize,
         described: Described,
         rows: usize,
-    ) -> Result<Column, TraceError> {
+    ) -> Result<Column> {
         let chunk = self.metadata.row_group(group).column(place);
         let (start, _) = chunk.byte_range();
         let bytes = self.bytes(file, group, place)?;
@@ -328,7 +328,7 @@ impl Part {
     }
 
     /// The bytes of a column of a row group, compared with their checksum.
-    fn bytes(&self, file: &File, group: usize, place: usize) -> Result<Vec<u8>, TraceError> {
+    fn bytes(&self, file: &File, group: usize, place: usize) -> Result<Vec<u8>> {
         let (start, length) = self.metadata.row_group(group).column(place).byte_range();
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
         file.read_exact_at(&mut bytes, start).at(&self.path)?;

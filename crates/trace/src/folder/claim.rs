@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::at::At as _;
 use crate::alive;
-use crate::error::TraceError;
+use crate::error::Result;
 
 /// The folder of claims.
 pub(crate) const WRITERS: &str = "writers";
@@ -48,7 +48,7 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// Takes a number that no other writer has. The first writer of a trace has 0, so that most ids are small.
-    pub(crate) fn new(dir: &Path, facts: WriterFacts) -> Result<Self, TraceError> {
+    pub(crate) fn new(dir: &Path, facts: WriterFacts) -> Result<Self> {
         let folder = dir.join(WRITERS);
         fs::create_dir_all(&folder).at(&folder)?;
         let mut number = numbers(&folder)?.last().map_or(0, |(last, _)| last + 1);
@@ -74,7 +74,7 @@ impl Claim {
     }
 
     /// Goes on in the place of a writer that is gone. `None` if it is there, or is just coming.
-    pub(crate) fn resume(number: u32, path: PathBuf) -> Result<Option<Self>, TraceError> {
+    pub(crate) fn resume(number: u32, path: PathBuf) -> Result<Option<Self>> {
         let mut file = File::options().read(true).write(true).open(&path).at(&path)?;
         let is_locked = match file.try_lock() {
             Ok(()) => true,
@@ -92,14 +92,14 @@ impl Claim {
     }
 
     /// Changes what is said about this writer.
-    pub(crate) fn set_folders(&mut self, folders: Vec<PathBuf>) -> Result<(), TraceError> {
+    pub(crate) fn set_folders(&mut self, folders: Vec<PathBuf>) -> Result<()> {
         self.facts.folders = folders;
         self.write()
     }
 
     /// Written in place: another name would be another file, which is not locked. Whoever reads half of
     /// it takes the writer for one that is just coming.
-    fn write(&mut self) -> Result<(), TraceError> {
+    fn write(&mut self) -> Result<()> {
         let text = serde_json::to_string(&self.facts).unwrap_or_default();
         let mut put = || {
             self.file.set_len(0)?;
@@ -116,7 +116,7 @@ impl Claim {
 }
 
 /// Numbers that are taken, and their files.
-pub(crate) fn numbers(folder: &Path) -> Result<Vec<(u32, PathBuf)>, TraceError> {
+pub(crate) fn numbers(folder: &Path) -> Result<Vec<(u32, PathBuf)>> {
     let mut found = Vec::new();
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),

@@ -17,7 +17,7 @@ use super::at::At as _;
 use super::page_head::{self, Most};
 use super::schema::{Column, Table, Type, VERSION};
 use super::table_file::{CHECKSUMS_KEY, VERSION_KEY};
-use crate::error::TraceError;
+use crate::error::{Result, TraceError};
 
 /// Columns of a table, and where they are in a file.
 pub(crate) type Places = Vec<(Column, Option<usize>)>;
@@ -37,7 +37,7 @@ pub(crate) struct TableReader {
 impl TableReader {
     /// Opens a file and compares its columns with those of the table. A file of an earlier version may
     /// lack optional ones.
-    pub(crate) fn open(table: Table, path: &Path) -> Result<Self, TraceError> {
+    pub(crate) fn open(table: Table, path: &Path) -> Result<Self> {
         let bytes = File::open(path).at(path)?;
         let file = bytes.try_clone().at(path)?;
         let file = SerializedFileReader::new(file).at(path)?;
@@ -96,11 +96,7 @@ impl TableReader {
     }
 
     /// The columns of a row group for which `is_wanted` holds, in the order of the table.
-    pub(crate) fn group(
-        &self,
-        index: usize,
-        is_wanted: impl Fn(&str) -> bool,
-    ) -> Result<Group, TraceError> {
+    pub(crate) fn group(&self, index: usize, is_wanted: impl Fn(&str) -> bool) -> Result<Group> {
         let group = self.file.get_row_group(index).at(&self.path)?;
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         let mut cursors = Vec::new();
@@ -178,7 +174,7 @@ impl TableReader {
     }
 
     /// All rows of a row group.
-    pub(crate) fn all(&self, index: usize) -> Result<Group, TraceError> {
+    pub(crate) fn all(&self, index: usize) -> Result<Group> {
         let mut group = self.group(index, |_| true)?;
         group.next(usize::MAX)?;
         Ok(group)
@@ -205,7 +201,7 @@ pub(crate) struct Group {
 
 impl Group {
     /// Reads the next rows of all columns, at most `most`; how many there were.
-    pub(crate) fn next(&mut self, most: usize) -> Result<usize, TraceError> {
+    pub(crate) fn next(&mut self, most: usize) -> Result<usize> {
         let rows = self.rows.min(most);
         for cursor in &mut self.cursors {
             cursor.read(rows).at(&self.path)?;

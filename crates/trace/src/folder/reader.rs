@@ -11,7 +11,7 @@ use super::claim::Claim;
 use super::cursor::{Cursor, Group, TableReader};
 use super::schema::{EVENTS, FILES, PROCESSES, Table, VERSION};
 use super::writer::{FORMAT, TRACE_FILE, TraceFile};
-use crate::error::TraceError;
+use crate::error::{Result, TraceError};
 use crate::event::{Batch, Event, EventKind};
 use crate::flow::EventSource;
 use crate::process::{End, Process};
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Folder {
 impl Folder {
     /// Opens a folder. Raw recordings in it are not seen: see
     /// [`recover`](crate::recover).
-    pub fn open(dir: &Path) -> Result<Self, TraceError> {
+    pub fn open(dir: &Path) -> Result<Self> {
         check(dir)?;
         let mut parts: Vec<PathBuf> =
             parts(dir, EVENTS)?.into_iter().map(|(_, _, path)| path).collect();
@@ -67,7 +67,7 @@ impl Folder {
     }
 
     /// The next rows of events.
-    fn next_group(&mut self) -> Result<Option<(&mut Group, &Path)>, TraceError> {
+    fn next_group(&mut self) -> Result<Option<(&mut Group, &Path)>> {
         loop {
             let is_open = match &mut self.file {
                 Some(open) if open.group.as_ref().is_some_and(|group| !group.is_done()) => true,
@@ -94,7 +94,7 @@ impl Folder {
 }
 
 impl EventSource for Folder {
-    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, tables: &mut Tables, batch: &mut Batch) -> Result<bool> {
         batch.clear();
         if self.ids.is_none() {
             self.ids = Some(Ids::load(&self.dir, tables)?);
@@ -123,7 +123,7 @@ fn fill(
     ids: &Ids,
     tables: &mut Tables,
     batch: &mut Batch,
-) -> Result<(), TraceError> {
+) -> Result<()> {
     let rows = group.next(BATCH)?;
     batch.events.resize(rows, Event { count: 1, ..Event::default() });
     let bad = |what: &'static str| TraceError::Content { path: path.to_owned(), what };
@@ -279,7 +279,7 @@ pub(crate) fn processes_of(writer: &WriterRows) -> &Vec<Option<u32>> {
 }
 
 impl Ids {
-    pub(crate) fn load(dir: &Path, tables: &mut Tables) -> Result<Self, TraceError> {
+    pub(crate) fn load(dir: &Path, tables: &mut Tables) -> Result<Self> {
         let mut ids = Self::default();
         for (_, _, path) in parts(dir, FILES)? {
             read_files(&path, &mut |id, text| {
@@ -331,7 +331,7 @@ pub(crate) fn split(id: i64) -> (u32, usize) {
 }
 
 /// Files of a table: the writer's name, their number, and where they are.
-pub(crate) fn parts(dir: &Path, table: Table) -> Result<Vec<(String, u32, PathBuf)>, TraceError> {
+pub(crate) fn parts(dir: &Path, table: Table) -> Result<Vec<(String, u32, PathBuf)>> {
     let folder = dir.join(table.name);
     let mut found = Vec::new();
     for entry in fs::read_dir(&folder).at(&folder)? {
@@ -349,7 +349,7 @@ pub(crate) fn parts(dir: &Path, table: Table) -> Result<Vec<(String, u32, PathBu
 }
 
 /// Looks at the description of a folder.
-pub(crate) fn check(dir: &Path) -> Result<TraceFile, TraceError> {
+pub(crate) fn check(dir: &Path) -> Result<TraceFile> {
     let path = dir.join(TRACE_FILE);
     let none = || TraceError::NotATrace { path: dir.to_owned() };
     let text = match fs::read_to_string(&path) {
@@ -367,7 +367,7 @@ pub(crate) fn check(dir: &Path) -> Result<TraceFile, TraceError> {
 }
 
 /// What one writer wrote into the tables, each row where it was.
-pub(crate) fn tables_of(dir: &Path, claim: &Claim) -> Result<Tables, TraceError> {
+pub(crate) fn tables_of(dir: &Path, claim: &Claim) -> Result<Tables> {
     let mut tables = Tables::default();
     let name = &claim.facts.name;
     let mut is_sound = true;
@@ -390,7 +390,7 @@ pub(crate) fn tables_of(dir: &Path, claim: &Claim) -> Result<Tables, TraceError>
     }
 }
 
-fn read_files(path: &Path, take: &mut dyn FnMut(i64, &str)) -> Result<(), TraceError> {
+fn read_files(path: &Path, take: &mut dyn FnMut(i64, &str)) -> Result<()> {
     let reader = TableReader::open(FILES, path)?;
     for index in 0..reader.groups() {
         let group = reader.all(index)?;
@@ -404,10 +404,7 @@ fn read_files(path: &Path, take: &mut dyn FnMut(i64, &str)) -> Result<(), TraceE
 }
 
 /// Gives every process with its id and that of its parent.
-fn read_processes(
-    path: &Path,
-    take: &mut dyn FnMut(i64, Option<i64>, Process),
-) -> Result<(), TraceError> {
+fn read_processes(path: &Path, take: &mut dyn FnMut(i64, Option<i64>, Process)) -> Result<()> {
     let reader = TableReader::open(PROCESSES, path)?;
     for index in 0..reader.groups() {
         let group = reader.all(index)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::writer::FolderWriter;
-use crate::error::TraceError;
+use crate::error::{Result, TraceError};
 use crate::event::Batch;
 use crate::flow::{EventSink, Output};
 use crate::tables::Tables;
@@ -21,7 +21,7 @@ pub struct FolderSink {
 
 impl FolderSink {
     /// Begins a folder beside its final place.
-    pub fn create(path: &Path) -> Result<Self, TraceError> {
+    pub fn create(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let hidden = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
         let writer = FolderWriter::create(&hidden).inspect_err(|_| {
@@ -31,7 +31,7 @@ impl FolderSink {
         Ok(Self { path: path.to_owned(), hidden, writer, is_finished: false })
     }
 
-    fn publish(&self) -> Result<(), TraceError> {
+    fn publish(&self) -> Result<()> {
         let write_error = |source| TraceError::Write { path: self.path.clone(), source };
         if self.path.is_dir() {
             fs::remove_dir_all(&self.path).map_err(write_error)?;
@@ -43,11 +43,11 @@ impl FolderSink {
 }
 
 impl EventSink for FolderSink {
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<()> {
         self.writer.write(tables, batch)
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
+    fn finish(&mut self, tables: &Tables) -> Result<()> {
         self.writer.finish(tables)?;
         self.publish()?;
         self.is_finished = true;

@@ -19,7 +19,7 @@ use parquet::schema::types::{ColumnDescPtr, SchemaDescPtr};
 use super::at::At as _;
 use super::column::{Extent, Gathered, Pages};
 use super::schema::{Table, Type, VERSION};
-use crate::error::TraceError;
+use crate::error::Result;
 
 /// Zstandard's level. Higher ones cost more than the tracing itself and win a few per cent.
 const LEVEL: i32 = 1;
@@ -50,7 +50,7 @@ impl std::fmt::Debug for TableFile {
 
 impl TableFile {
     /// Begins a file that will be at `path`.
-    pub(crate) fn create(table: Table, path: PathBuf) -> Result<Self, TraceError> {
+    pub(crate) fn create(table: Table, path: PathBuf) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let partial = path.with_file_name(format!(".{name}.partial"));
         let schema = table.schema();
@@ -77,7 +77,7 @@ impl TableFile {
     }
 
     /// Writes the columns, which are those of the table in its order, and empties them.
-    pub(crate) fn write_group(&mut self, columns: &mut [Gathered<'_>]) -> Result<(), TraceError> {
+    pub(crate) fn write_group(&mut self, columns: &mut [Gathered<'_>]) -> Result<()> {
         self.try_group(columns).at(&self.partial)
     }
 
@@ -96,7 +96,7 @@ impl TableFile {
     }
 
     /// Completes the file, with these facts at its end, and gives it its name.
-    pub(crate) fn commit(mut self, facts: &[(&str, String)]) -> Result<u64, TraceError> {
+    pub(crate) fn commit(mut self, facts: &[(&str, String)]) -> Result<u64> {
         let checksums = std::mem::take(&mut self.checksums);
         let own = [(VERSION_KEY, VERSION.to_string()), (CHECKSUMS_KEY, checksums)];
         for (key, value) in own.iter().chain(facts) {
@@ -121,7 +121,7 @@ struct Press {
 }
 
 impl Press {
-    fn new() -> Result<Self, TraceError> {
+    fn new() -> Result<Self> {
         let compressor = zstd::bulk::Compressor::new(LEVEL).at(Path::new("zstd"))?;
         Ok(Self { compressor })
     }

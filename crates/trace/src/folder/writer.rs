@@ -14,7 +14,7 @@ use super::reader;
 use super::row_group_contents::{self, RowGroupContents, SURVEY_KEY};
 use super::schema::{EVENTS, FILES, PROCESSES, TABLES, Table, Type, VERSION};
 use super::table_file::TableFile;
-use crate::error::TraceError;
+use crate::error::Result;
 use crate::event::Batch;
 use crate::flow::{EventSink, Output};
 use crate::process::{End, Process};
@@ -77,12 +77,12 @@ pub struct FolderWriter {
 
 impl FolderWriter {
     /// Makes the folder if it is not there, and a part of it.
-    pub fn create(dir: &Path) -> Result<Self, TraceError> {
+    pub fn create(dir: &Path) -> Result<Self> {
         let name = format!("{}-{}-{}", alive::host(), std::process::id(), clocks::wall_ns());
         Self::create_named(dir, name)
     }
 
-    pub(crate) fn create_named(dir: &Path, name: String) -> Result<Self, TraceError> {
+    pub(crate) fn create_named(dir: &Path, name: String) -> Result<Self> {
         for table in TABLES {
             let folder = dir.join(table.name);
             fs::create_dir_all(&folder).at(&folder)?;
@@ -115,7 +115,7 @@ impl FolderWriter {
     }
 
     /// Goes on where a writer that is gone stopped. The tables are those of all that it wrote.
-    pub(crate) fn resume(dir: &Path, claim: Claim) -> Result<(Self, Tables), TraceError> {
+    pub(crate) fn resume(dir: &Path, claim: Claim) -> Result<(Self, Tables)> {
         let mut next = 0;
         for table in TABLES {
             for (writer, sequence, _) in reader::parts(dir, table)? {
@@ -143,7 +143,7 @@ impl FolderWriter {
 
     /// Takes events, which get their name when the writer is [finished](EventSink::finish) at the latest; until then
     /// files of the tables may get other names.
-    pub fn append(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
+    pub fn append(&mut self, tables: &Tables, batch: &Batch) -> Result<()> {
         let mut events = batch.events.as_slice();
         while !events.is_empty() {
             let room = GROUP - self.columns.rows();
@@ -158,7 +158,7 @@ impl FolderWriter {
         Ok(())
     }
 
-    fn write_group(&mut self) -> Result<(), TraceError> {
+    fn write_group(&mut self) -> Result<()> {
         if self.columns.rows() == 0 {
             return Ok(());
         }
@@ -179,7 +179,7 @@ impl FolderWriter {
 
     /// Completes the current file of events: what they refer to first, so that nothing that has its name
     /// refers to something that has none. `segments` says what the events were made of.
-    pub(crate) fn commit(&mut self, tables: &Tables, segments: &str) -> Result<(), TraceError> {
+    pub(crate) fn commit(&mut self, tables: &Tables, segments: &str) -> Result<()> {
         self.write_group()?;
         self.write_files(tables)?;
         self.write_processes(tables)?;
@@ -195,7 +195,7 @@ impl FolderWriter {
         Ok(())
     }
 
-    fn write_files(&mut self, tables: &Tables) -> Result<(), TraceError> {
+    fn write_files(&mut self, tables: &Tables) -> Result<()> {
         let new = tables.files().get(self.files_written..).unwrap_or_default();
         if new.is_empty() {
             return Ok(());
@@ -219,7 +219,7 @@ impl FolderWriter {
     }
 
     /// Processes change until they end, so their table is written anew, in the place of the one before.
-    fn write_processes(&mut self, tables: &Tables) -> Result<(), TraceError> {
+    fn write_processes(&mut self, tables: &Tables) -> Result<()> {
         if tables.processes == self.processes_written {
             return Ok(());
         }
@@ -241,7 +241,7 @@ impl FolderWriter {
 }
 
 impl EventSink for FolderWriter {
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<()> {
         self.append(tables, batch)?;
         if self.in_file >= FILE_EVENTS {
             self.commit(tables, "")?;
@@ -249,7 +249,7 @@ impl EventSink for FolderWriter {
         Ok(())
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
+    fn finish(&mut self, tables: &Tables) -> Result<()> {
         self.commit(tables, "")
     }
 
@@ -263,7 +263,7 @@ fn write_process_group(
     group: &[Process],
     first_id: i64,
     first: i64,
-) -> Result<(), TraceError> {
+) -> Result<()> {
     let columns = PROCESSES.columns;
     let mut numbers: Vec<Numbers> =
         columns.iter().map(|column| Numbers::new(column.kind, column.is_optional)).collect();
@@ -320,7 +320,7 @@ fn words_of(end: &End) -> (&'static str, Option<i32>) {
 }
 
 /// Writes the description of a folder, or looks at the one that is there.
-fn describe(dir: &Path) -> Result<(), TraceError> {
+fn describe(dir: &Path) -> Result<()> {
     let path = dir.join(TRACE_FILE);
     if fs::exists(&path).at(&path)? {
         return reader::check(dir).map(drop);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::TraceError;
+use crate::error::Result;
 use crate::event::Batch;
 use crate::flow::{EventSink, Output};
 use crate::perfetto::scan::TraceScan;
@@ -38,11 +38,11 @@ impl PerfettoExport {
 }
 
 impl EventSink for PerfettoExport {
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<()> {
         self.sink().write(tables, batch)
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
+    fn finish(&mut self, tables: &Tables) -> Result<()> {
         self.sink().finish(tables)?;
         if let Stage::TraceScan(scan) = &mut self.stage
             && scan.is_complete()

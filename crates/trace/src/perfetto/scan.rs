@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::error::TraceError;
+use crate::error::Result;
 use crate::event::{Batch, Event, EventKind};
 use crate::flow::{EventSink, Output};
 use crate::perfetto::view::View;
@@ -137,7 +137,7 @@ impl TraceScan {
 }
 
 impl EventSink for TraceScan {
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<()> {
         let counts = self.looks == 1
             || (self.looks == 0
                 && self.view.window == super::Window::default()
@@ -153,7 +153,7 @@ impl EventSink for TraceScan {
         Ok(())
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
+    fn finish(&mut self, tables: &Tables) -> Result<()> {
         self.processes.clone_from(&tables.processes);
         self.looks += 1;
         Ok(())

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
-use crate::error::TraceError;
+use crate::error::Result;
 use crate::event::{Batch, Event, EventKind};
 use crate::flow::{self, EventSink, Output};
 use crate::partial_file::PartialStream;
@@ -46,7 +46,7 @@ struct Tracks {
 
 impl PerfettoSink {
     /// Writes what a complete scan has seen.
-    pub(super) fn new(path: &Path, scan: TraceScan) -> Result<Self, TraceError> {
+    pub(super) fn new(path: &Path, scan: TraceScan) -> Result<Self> {
         let (origin, end) = (scan.origin_ns.min(scan.end_ns), scan.end_ns.max(scan.origin_ns));
         let window = scan.view.window;
         let at = |side: Option<i64>, otherwise| {
@@ -77,7 +77,7 @@ impl PerfettoSink {
     }
 
     /// The tree of hosts, processes and threads.
-    fn describe(&mut self) -> Result<(), TraceError> {
+    fn describe(&mut self) -> Result<()> {
         let mut threads: Vec<ThreadKey> =
             self.scan.threads.keys().copied().filter(|key| self.scan.shows_thread(*key)).collect();
         threads.sort_unstable();
@@ -166,12 +166,7 @@ impl PerfettoSink {
         uuid
     }
 
-    fn take(
-        &mut self,
-        tables: &Tables,
-        event: &Event,
-        extra: Option<&str>,
-    ) -> Result<(), TraceError> {
+    fn take(&mut self, tables: &Tables, event: &Event, extra: Option<&str>) -> Result<()> {
         let is_shown = self.scan.shows(event);
         if self.runs.is_none() {
             if event.kind == EventKind::Counter && is_shown {
@@ -201,7 +196,7 @@ impl PerfettoSink {
     }
 
     /// A number of the program's own.
-    fn counter(&mut self, tables: &Tables, event: &Event) -> Result<(), TraceError> {
+    fn counter(&mut self, tables: &Tables, event: &Event) -> Result<()> {
         let key = (event.process, event.name);
         let track = match self.tracks.counters.get(&key) {
             Some(track) => *track,
@@ -217,7 +212,7 @@ impl PerfettoSink {
         self.file.flush()
     }
 
-    fn write_traffic(&mut self) -> Result<(), TraceError> {
+    fn write_traffic(&mut self) -> Result<()> {
         let mut traffic: Vec<_> = std::mem::take(&mut self.traffic).into_iter().collect();
         traffic.sort_unstable_by_key(|(process, _)| *process);
         for (process, traffic) in traffic {
@@ -241,7 +236,7 @@ impl PerfettoSink {
         Ok(())
     }
 
-    fn write_slices(&mut self) -> Result<(), TraceError> {
+    fn write_slices(&mut self) -> Result<()> {
         self.flows.settle(&mut self.slices);
         let mut stays: Vec<(ThreadKey, Stay)> = Vec::with_capacity(self.slices.kept.len());
         let mut instants = Vec::new();
@@ -268,7 +263,7 @@ impl PerfettoSink {
         Ok(())
     }
 
-    fn write_thread(&mut self, key: ThreadKey, stays: &mut [Stay]) -> Result<(), TraceError> {
+    fn write_thread(&mut self, key: ThreadKey, stays: &mut [Stay]) -> Result<()> {
         let Some(track) = self.tracks.threads.get(&key).copied() else { return Ok(()) };
         let mut lanes = vec![track];
         let mut result = Ok(());
@@ -313,7 +308,7 @@ impl PerfettoSink {
 }
 
 impl EventSink for PerfettoSink {
-    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<(), TraceError> {
+    fn write(&mut self, tables: &Tables, batch: &Batch) -> Result<()> {
         for event in &batch.events {
             let extra = batch.extra(event);
             self.take(tables, event, extra)?;
@@ -322,7 +317,7 @@ impl EventSink for PerfettoSink {
         self.file.flush()
     }
 
-    fn finish(&mut self, tables: &Tables) -> Result<(), TraceError> {
+    fn finish(&mut self, tables: &Tables) -> Result<()> {
         match &mut self.runs {
             None if self.shortest_kept_ns > 0 => {
                 self.runs = Some(Runs::new(&self.slices, self.scan.longest_run_ns()));
