@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use feedline_store::Object;
 
-use crate::{ContainerError, DType, FileSpec};
+use crate::{DType, FileSpec, Result};
 
 mod archive;
 mod dcp;
@@ -48,7 +48,7 @@ pub trait Container: Send + Sync {
 
     /// Where the tensors are in a file, our own or one that the format's own library wrote. In the
     /// order of their places. Reads what describes them and nothing of the tensors themselves.
-    fn index(&self, object: &mut dyn Object) -> Result<Vec<Found>, ContainerError>;
+    fn index(&self, object: &mut dyn Object) -> Result<Vec<Found>>;
 }
 
 /// A file, described byte for byte: parts that follow one another from its beginning to its end.

@@ -3,6 +3,9 @@
 use feedline_formats::DecodeError;
 use feedline_store::StoreError;
 
+/// What reading or writing a checkpoint file returns.
+pub type Result<T, E = ContainerError> = std::result::Result<T, E>;
+
 /// Why a file is not a checkpoint that can be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

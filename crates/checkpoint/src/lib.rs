@@ -56,7 +56,7 @@ pub use container::{
 };
 pub use contents::{Contents, Discard, Held, Sink, Slot, Source, Values};
 pub use dtype::DType;
-pub use error::{CheckpointError, ContainerError};
+pub use error::{CheckpointError, ContainerError, Result};
 pub use folder::{DESCRIPTION_NAME, Description, Draft, Listing, list, remove};
 pub use geometry::{Geometry, Place};
 pub use layout::{Amount, Layout, RankGroup, StateBytes};

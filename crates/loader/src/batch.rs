@@ -2,12 +2,12 @@
 
 use feedline_store::BatchTimes;
 
-use crate::LoadError;
+use crate::Result;
 
 /// Where the batches of an epoch come from.
 pub(crate) trait Batches: Send {
     /// Waits for the next batch; `None` after the last one of the share. Not asked again after an error.
-    fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError>;
+    fn next_batch(&mut self) -> Result<Option<Delivered>>;
 }
 
 /// A batch handed to the consumer.

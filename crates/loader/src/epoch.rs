@@ -1,7 +1,7 @@
 //! One epoch of a loader, as its consumer sees it.
 
 use crate::batch::{Batches, Delivered};
-use crate::error::LoadError;
+use crate::error::{LoadError, Result};
 
 /// The batches of one epoch, in order. It owns the threads that read them, so that it can be kept and
 /// moved like any other value. Dropped, at its end or before, it stops its readers, waits for them and
@@ -24,7 +24,7 @@ impl Epoch {
     }
 
     /// Waits for the next batch; `None` after the last one and after an error.
-    pub fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
+    pub fn next_batch(&mut self) -> Result<Option<Delivered>> {
         if self.is_over {
             return Ok(None);
         }
@@ -36,7 +36,7 @@ impl Epoch {
 }
 
 impl Iterator for Epoch {
-    type Item = Result<Delivered, LoadError>;
+    type Item = Result<Delivered>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_batch().transpose()
@@ -48,7 +48,7 @@ impl std::iter::FusedIterator for Epoch {}
 struct Refused(Option<LoadError>);
 
 impl Batches for Refused {
-    fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
+    fn next_batch(&mut self) -> Result<Option<Delivered>> {
         self.0.take().map_or(Ok(None), Err)
     }
 }

@@ -3,6 +3,9 @@
 use feedline_dataset::DatasetError;
 use feedline_store::StoreError;
 
+/// What loading samples returns.
+pub type Result<T, E = LoadError> = std::result::Result<T, E>;
+
 /// Why a batch could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -51,7 +51,7 @@ pub use batch::{Delivered, Wait};
 pub use cost::{Curve, FrameworkCost, HandOver, Often, WorkerStart};
 pub use dealing::{Dealing, EpochTally, LastBatch, Remainder, Sharding};
 pub use epoch::Epoch;
-pub use error::LoadError;
+pub use error::{LoadError, Result};
 pub use loader::Loader;
 pub use share::EpochShare;
 pub use stream::{ReaderSharding, StreamConfig, StreamLoader};

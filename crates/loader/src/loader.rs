@@ -7,7 +7,7 @@ use feedline_store::Meter;
 use crate::batch::{Batches, Delivered, Wait};
 use crate::cost::FrameworkCost;
 use crate::epoch::Epoch;
-use crate::error::LoadError;
+use crate::error::Result;
 use crate::share::EpochShare;
 use crate::{StreamLoader, TorchLoader};
 
@@ -60,7 +60,7 @@ struct Empty {
 }
 
 impl Batches for Empty {
-    fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
+    fn next_batch(&mut self) -> Result<Option<Delivered>> {
         if self.left == 0 {
             return Ok(None);
         }

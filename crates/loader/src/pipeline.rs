@@ -8,9 +8,9 @@ use feedline_dataset::ShuffleBuffer;
 use feedline_recorder::Tags;
 use feedline_store::BatchTimes;
 
-use crate::LoadError;
 use crate::batch::{Delivered, Wait};
 use crate::spans::{BATCH, number};
+use crate::{LoadError, Result};
 
 /// Limits and sizes of a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -194,7 +194,7 @@ impl Pipeline {
         begin: u64,
         now: u64,
         before: &[BatchTimes],
-    ) -> Option<Result<Delivered, LoadError>> {
+    ) -> Option<Result<Delivered>> {
         let ready_ns = self.queue.front().and_then(|batch| batch.ready_ns);
         let Some(ready_ns) = ready_ns else {
             return self.error.take().map(Err);

@@ -7,7 +7,7 @@ use feedline_clock::{Clock, Thread};
 use feedline_store::Meter;
 
 use crate::cost::FrameworkCost;
-use crate::error::LoadError;
+use crate::error::{LoadError, Result};
 use crate::interpreter::Receiver;
 use crate::worker::{Preprocess, Worker};
 
@@ -101,7 +101,7 @@ impl LentReaders {
         clock: &Clock,
         (kind, number): (&str, usize),
         work: impl FnOnce(&Readers) + Send + 'static,
-    ) -> Result<(), LoadError> {
+    ) -> Result<()> {
         let readers = Arc::clone(&self.readers);
         let started = clock.spawn(format!("{kind} {number}"), move || work(&readers));
         let refused = |source| LoadError::NoThread { reader: number, source };

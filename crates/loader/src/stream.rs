@@ -18,7 +18,7 @@ use crate::Sharding;
 use crate::batch::{Batches, Delivered};
 use crate::cost::FrameworkCost;
 use crate::epoch::Epoch;
-use crate::error::LoadError;
+use crate::error::{LoadError, Result};
 use crate::interpreter::{Receiver, Role};
 use crate::pipeline::{Limits, Pipeline, Wake};
 use crate::readers::{LentReaders, Readers};
@@ -285,7 +285,7 @@ struct StreamEpoch {
 }
 
 impl StreamEpoch {
-    fn start(&mut self, rows: StreamConfig, stop: &Arc<AtomicBool>) -> Result<(), LoadError> {
+    fn start(&mut self, rows: StreamConfig, stop: &Arc<AtomicBool>) -> Result<()> {
         let readers = self.readers.worker_count();
         let turns = Arc::new(interleave(&self.share, readers as u64));
         for number in 0..readers {
@@ -309,7 +309,7 @@ impl StreamEpoch {
 }
 
 impl Batches for StreamEpoch {
-    fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
+    fn next_batch(&mut self) -> Result<Option<Delivered>> {
         if self.next >= self.share.batches {
             return Ok(None);
         }

@@ -22,7 +22,7 @@ use crate::batch::{Batches, Delivered, Wait};
 use crate::cost::{FrameworkCost, Gauge};
 use crate::dealing::FileRow;
 use crate::epoch::Epoch;
-use crate::error::LoadError;
+use crate::error::{LoadError, Result};
 use crate::interpreter::{Receiver, Role};
 use crate::readers::{LentReaders, Readers};
 use crate::share::EpochShare;
@@ -233,12 +233,7 @@ impl Dealt {
     }
 
     /// Reads batch `k` on its worker, which holds back what a shuffle buffer holds back.
-    fn read(
-        &self,
-        worker: &mut Worker,
-        held: &mut Option<Held>,
-        k: u64,
-    ) -> Result<Batch, LoadError> {
+    fn read(&self, worker: &mut Worker, held: &mut Option<Held>, k: u64) -> Result<Batch> {
         let ((owner, _), numbers) = (self.owner(k), self.numbers(k));
         let wanted = numbers.end - numbers.start;
         let read = held.as_ref().map_or(numbers.clone(), |held| held.to_read(&numbers));
@@ -324,7 +319,7 @@ impl TorchEpoch {
 }
 
 impl Batches for TorchEpoch {
-    fn next_batch(&mut self) -> Result<Option<Delivered>, LoadError> {
+    fn next_batch(&mut self) -> Result<Option<Delivered>> {
         let share = &self.dealt.share;
         if self.next >= share.batches {
             return Ok(None);
@@ -409,7 +404,7 @@ struct Queue {
     /// Whether the workers have been started.
     is_open: bool,
     closed: bool,
-    slots: Vec<Option<Result<Batch, LoadError>>>,
+    slots: Vec<Option<Result<Batch>>>,
 }
 
 impl Queue {
@@ -430,13 +425,13 @@ impl Queue {
         (self.is_open && k < self.taken + self.slots.len() as u64).then_some(true)
     }
 
-    fn put(&mut self, k: u64, batch: Result<Batch, LoadError>) {
+    fn put(&mut self, k: u64, batch: Result<Batch>) {
         let slot = self.slot(k);
         self.slots[slot] = Some(batch);
     }
 
     /// Batch `k` if it is ready, and since when the first batch after it has been.
-    fn take(&mut self, k: u64) -> Option<(Result<Batch, LoadError>, Option<u64>)> {
+    fn take(&mut self, k: u64) -> Option<(Result<Batch>, Option<u64>)> {
         let slot = self.slot(k);
         let batch = self.slots[slot].take()?;
         let later = self.slots.iter().flatten().flatten().map(|other| other.ready_ns).min();

@@ -10,7 +10,7 @@ use feedline_store::{BatchTimer, BatchTimes, Meter};
 
 use crate::batch::{Delivered, Wait};
 use crate::cost::{FrameworkCost, Gauge, Held};
-use crate::error::LoadError;
+use crate::error::{LoadError, Result};
 use crate::interpreter::{Interpreter, Role};
 use crate::spans::{PREPROCESS, Turn};
 
@@ -103,7 +103,7 @@ impl Worker {
         turn: Turn,
         count: u64,
         samples: impl Iterator<Item = SampleId>,
-    ) -> Result<Batch, LoadError> {
+    ) -> Result<Batch> {
         let mut span = turn.batch();
         let read = self.read_all(turn, count, samples);
         match &read {
@@ -119,7 +119,7 @@ impl Worker {
     }
 
     /// Reads one sample of a batch as a batch of its own.
-    pub(crate) fn read_one(&mut self, turn: Turn, sample: SampleId) -> Result<Batch, LoadError> {
+    pub(crate) fn read_one(&mut self, turn: Turn, sample: SampleId) -> Result<Batch> {
         self.read_all(turn, 1, std::iter::once(sample))
     }
 
@@ -128,7 +128,7 @@ impl Worker {
         turn: Turn,
         count: u64,
         samples: impl Iterator<Item = SampleId>,
-    ) -> Result<Batch, LoadError> {
+    ) -> Result<Batch> {
         self.progress.begin_batch(self.clock.now());
         self.interpreter.begin(turn);
         let read = match self.reader.is_deep() {
@@ -150,11 +150,7 @@ impl Worker {
         Batch { samples, sample_bytes, spent, ready_ns, held }
     }
 
-    fn read_samples(
-        &mut self,
-        turn: Turn,
-        samples: impl Iterator<Item = SampleId>,
-    ) -> Result<u64, LoadError> {
+    fn read_samples(&mut self, turn: Turn, samples: impl Iterator<Item = SampleId>) -> Result<u64> {
         let mut bytes = 0;
         self.sizes.clear();
         for sample in samples {
@@ -171,11 +167,7 @@ impl Worker {
     }
 
     /// Moves the bytes of all samples together. Only what leads to them is read one by one.
-    fn move_bytes(
-        &mut self,
-        turn: Turn,
-        samples: impl Iterator<Item = SampleId>,
-    ) -> Result<u64, LoadError> {
+    fn move_bytes(&mut self, turn: Turn, samples: impl Iterator<Item = SampleId>) -> Result<u64> {
         let mut count = 0;
         for sample in samples {
             self.check_stop()?;
@@ -192,7 +184,7 @@ impl Worker {
         Ok(bytes)
     }
 
-    fn check_stop(&self) -> Result<(), LoadError> {
+    fn check_stop(&self) -> Result<()> {
         match self.stop.load(Ordering::Relaxed) {
             true => Err(LoadError::Stopped),
             false => Ok(()),

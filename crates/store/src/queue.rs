@@ -113,8 +113,8 @@ pub trait ReadQueue: Send {
     /// shows each finished call to `seen`; gives the bytes of all ranges that were read.
     ///
     /// Consecutive ranges of one object share one open. Fewer bytes than asked for are a
-    /// [`StoreError::Short`] that names the object. Nothing stays under way when this returns,
-    /// whatever it returns.
+    /// [`Short`](crate::StoreError::Short) that names the object. Nothing stays under way when this
+    /// returns, whatever it returns.
     ///
     /// # Panics
     /// If there are buffers, but not one per range that is as long as the range.

@@ -5,7 +5,7 @@
 //! never stops a training run.
 
 use crate::combination;
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 use crate::saving;
 use crate::sections::dataset::Dataset;
 use crate::sections::reader::DataLoader;
@@ -25,7 +25,7 @@ pub(crate) const MOST_SECONDS: f64 = 1e6;
 ///
 /// # Errors
 /// The first rule that is violated.
-pub fn check(workload: &Workload, ranks: u32) -> Result<Vec<Warning>, WorkloadError> {
+pub fn check(workload: &Workload, ranks: u32) -> Result<Vec<Warning>> {
     let workflow = &workload.workflow;
     if !workflow.generate_data && !workflow.train && !workflow.checkpoint {
         return Err(WorkloadError::NothingToDo);
@@ -47,7 +47,7 @@ pub fn check(workload: &Workload, ranks: u32) -> Result<Vec<Warning>, WorkloadEr
     Ok(warnings(workload))
 }
 
-fn check_dataset(workload: &Workload) -> Result<(), WorkloadError> {
+fn check_dataset(workload: &Workload) -> Result<()> {
     let dataset = &workload.dataset;
     if dataset.num_files_train == 0 {
         return Err(WorkloadError::NoTrainingFiles);
@@ -71,7 +71,7 @@ fn check_dataset(workload: &Workload) -> Result<(), WorkloadError> {
 }
 
 /// Checks that sample indices and byte counts stay exact.
-fn check_size(dataset: &Dataset) -> Result<(), WorkloadError> {
+fn check_size(dataset: &Dataset) -> Result<()> {
     let files = dataset.num_files_train.checked_add(dataset.num_files_eval);
     let samples = files.and_then(|files| files.checked_mul(dataset.num_samples_per_file));
     let samples = samples.filter(|&samples| samples <= MOST_SAMPLES);
@@ -93,7 +93,7 @@ fn check_size(dataset: &Dataset) -> Result<(), WorkloadError> {
 }
 
 /// Checks that emulated times stay within what a clock can add up.
-fn check_times(workload: &Workload) -> Result<(), WorkloadError> {
+fn check_times(workload: &Workload) -> Result<()> {
     let times = [
         ("train.computation_time", &workload.train.computation_time),
         ("evaluation.eval_time", &workload.evaluation.eval_time),
@@ -108,7 +108,7 @@ fn check_times(workload: &Workload) -> Result<(), WorkloadError> {
     }
 }
 
-fn check_reader(workload: &Workload) -> Result<(), WorkloadError> {
+fn check_reader(workload: &Workload) -> Result<()> {
     let (reader, format) = (&workload.reader, workload.dataset.format);
     let loader = reader.data_loader;
     if format.name == "tfrecord" && loader == DataLoader::Pytorch {

@@ -2,7 +2,7 @@
 
 use feedline_formats::{Compression, Mapping};
 
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 use crate::saving;
 use crate::sections::dataset::Dataset;
 use crate::sections::reader::{
@@ -33,7 +33,7 @@ struct Rule {
 }
 
 /// Checks that loader, format and way of reading can be combined.
-pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
+pub(crate) fn check(workload: &Workload) -> Result<()> {
     let reader = &workload.reader;
     let rules = loader_rules(workload).into_iter().chain(reading_rules(workload));
     let rules = rules.chain(stream_rules(workload)).chain(sharding_rules(workload));

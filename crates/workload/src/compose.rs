@@ -1,6 +1,6 @@
 //! Composes the text of a workload and the overrides into one tree.
 
-use crate::error::{Place, WorkloadError};
+use crate::error::{Place, Result, WorkloadError};
 use crate::interpolate::interpolate;
 use crate::node::{Map, Node, Value};
 use crate::overrides::{Action, Override};
@@ -75,7 +75,7 @@ pub fn compose(
     source: Source<'_>,
     overrides: &[Override],
     now: &dyn Fn(&str) -> String,
-) -> Result<Composed, WorkloadError> {
+) -> Result<Composed> {
     let label = label(source.name, source.origin);
     let mut tree = rooted(parse_yaml(&label, source.text)?);
     let mut hydra_tree = Node::from(Map::new());
@@ -132,7 +132,7 @@ fn rooted(tree: Node) -> Node {
 }
 
 /// Hydra has the two keys already, so every form but deletion sets them.
-fn set_hydra(tree: &mut Node, item: &Override) -> Result<(), WorkloadError> {
+fn set_hydra(tree: &mut Node, item: &Override) -> Result<()> {
     let forced = match &item.action {
         Action::Change(value) | Action::Add(value) | Action::ForceAdd(value) => {
             Action::ForceAdd(value.clone())
@@ -155,7 +155,7 @@ fn read_hydra(
     workload: &Node,
     label: &str,
     now: &dyn Fn(&str) -> String,
-) -> Result<(), WorkloadError> {
+) -> Result<()> {
     let mut joined = workload.as_map().cloned().unwrap_or_default();
     for (key, node) in hydra_tree.as_map().into_iter().flat_map(Map::iter) {
         joined.insert(key, node.clone());
@@ -166,7 +166,7 @@ fn read_hydra(
     Ok(())
 }
 
-fn hydra_text(tree: &Node, key: &str, label: &str) -> Result<Option<String>, WorkloadError> {
+fn hydra_text(tree: &Node, key: &str, label: &str) -> Result<Option<String>> {
     let Some(node) = tree.get(key) else { return Ok(None) };
     match &node.value {
         Value::Str(text) => Ok(Some(text.clone())),
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::emit::to_yaml;
 
-    fn composed(text: &str, overrides: &[&str]) -> Result<Composed, WorkloadError> {
+    fn composed(text: &str, overrides: &[&str]) -> Result<Composed> {
         let source = Source { name: "w", origin: "dir/w.yaml", text };
         let overrides: Result<Vec<_>, _> =
             overrides.iter().map(|text| Override::parse(text)).collect();

@@ -59,6 +59,9 @@ impl std::fmt::Display for Phase {
     }
 }
 
+/// What reading a workload returns.
+pub type Result<T, E = WorkloadError> = std::result::Result<T, E>;
+
 /// Every error of this crate. [`WorkloadError::hint`] suggests what to type.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]

@@ -3,7 +3,7 @@
 //! Supports what DLIO's users pass in practice; a flag that cannot work is refused with a hint instead
 //! of being ignored.
 
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 use crate::nearest::nearest;
 use crate::overrides::Override;
 
@@ -127,7 +127,7 @@ impl DlioCommandLine {
     ///
     /// # Errors
     /// An unknown or unsupported flag, a flag without its value, an invalid override.
-    pub fn parse(args: &[String]) -> Result<Self, WorkloadError> {
+    pub fn parse(args: &[String]) -> Result<Self> {
         let mut line = Self::default();
         let mut args = args.iter();
         let mut only_overrides = false;
@@ -153,7 +153,7 @@ impl DlioCommandLine {
         &mut self,
         arg: &'a str,
         rest: &mut impl Iterator<Item = &'a String>,
-    ) -> Result<(), WorkloadError> {
+    ) -> Result<()> {
         let (name, inline) = match arg.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (arg, None),
@@ -206,7 +206,7 @@ fn fill(slot: &mut Option<String>, value: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn parse(args: &[&str]) -> Result<DlioCommandLine, WorkloadError> {
+    fn parse(args: &[&str]) -> Result<DlioCommandLine> {
         DlioCommandLine::parse(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>())
     }
 

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 use crate::emit::float_text;
-use crate::error::{Place, WorkloadError};
+use crate::error::{Place, Result, WorkloadError};
 use crate::node::{Map, Node, Value};
 
 /// Longest chain of references; a longer one counts as circular.
@@ -18,11 +18,7 @@ const REFERENCE_LIMIT: usize = 10_000;
 ///
 /// # Errors
 /// A reference to a missing key, to itself or of an unknown form; names the key that contains it.
-pub fn interpolate(
-    tree: &Node,
-    origin: &str,
-    now: &dyn Fn(&str) -> String,
-) -> Result<Node, WorkloadError> {
+pub fn interpolate(tree: &Node, origin: &str, now: &dyn Fn(&str) -> String) -> Result<Node> {
     Interpolation { root: tree, origin, now, replaced: Cell::new(0) }.node(tree, "", 0)
 }
 
@@ -34,7 +30,7 @@ struct Interpolation<'a> {
 }
 
 impl Interpolation<'_> {
-    fn node(&self, node: &Node, key: &str, chain: usize) -> Result<Node, WorkloadError> {
+    fn node(&self, node: &Node, key: &str, chain: usize) -> Result<Node> {
         let below = |step: &str| match key {
             "" => step.to_owned(),
             key => format!("{key}.{step}"),
@@ -60,13 +56,7 @@ impl Interpolation<'_> {
     }
 
     /// A text with its references replaced.
-    fn text(
-        &self,
-        text: &str,
-        node: &Node,
-        key: &str,
-        chain: usize,
-    ) -> Result<Value, WorkloadError> {
+    fn text(&self, text: &str, node: &Node, key: &str, chain: usize) -> Result<Value> {
         let mut out = String::new();
         let mut rest = text;
         while let Some(start) = rest.find("${") {
@@ -109,13 +99,7 @@ impl Interpolation<'_> {
     }
 
     /// The value of one reference.
-    fn reference(
-        &self,
-        expression: &str,
-        node: &Node,
-        key: &str,
-        chain: usize,
-    ) -> Result<Node, WorkloadError> {
+    fn reference(&self, expression: &str, node: &Node, key: &str, chain: usize) -> Result<Node> {
         let place = || self.place(node);
         self.replaced.set(self.replaced.get() + 1);
         if self.replaced.get() > REFERENCE_LIMIT {
@@ -171,7 +155,7 @@ mod tests {
     use super::*;
     use crate::yaml::parse_yaml;
 
-    fn resolved(yaml: &str) -> Result<Node, WorkloadError> {
+    fn resolved(yaml: &str) -> Result<Node> {
         let tree = parse_yaml("w.yaml", yaml).expect("the text is valid");
         interpolate(&tree, "w.yaml", &|format| format.replace("%Y", "2031"))
     }

@@ -77,7 +77,7 @@ pub use check::check;
 pub use compose::{BUILT_IN, Composed, HydraSettings, Source, compose};
 pub use docs::keys_markdown;
 pub use emit::to_yaml;
-pub use error::{Phase, Place, WorkloadError};
+pub use error::{Phase, Place, Result, WorkloadError};
 pub use hydra::{Cfg, DEFAULT_WORKLOAD, DlioCommandLine};
 pub use hydra_files::{DEFAULT_OUTPUT_SUBDIR, RunPaths, default_run_dir};
 pub use interpolate::interpolate;

@@ -1,6 +1,6 @@
 //! Overrides on the command line: `key=value`, `+key=value`, `++key=value` and `~key`.
 
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 use crate::nearest::nearest_key;
 use crate::node::{Map, Node, Value};
 use crate::value_grammar::parse_value;
@@ -34,7 +34,7 @@ impl Override {
     ///
     /// # Errors
     /// Text that is not in the grammar, with the position of the offending character.
-    pub fn parse(text: &str) -> Result<Self, WorkloadError> {
+    pub fn parse(text: &str) -> Result<Self> {
         let syntax = |column: usize, reason: String| WorkloadError::OverrideSyntax {
             text: text.to_owned(),
             column,
@@ -76,7 +76,7 @@ impl Override {
     ///
     /// # Errors
     /// As [`Override::parse`].
-    pub fn parse_friendly(text: &str) -> Result<Self, WorkloadError> {
+    pub fn parse_friendly(text: &str) -> Result<Self> {
         let bare = text.trim_start_matches(['+', '~']);
         let head = bare.split(['.', '/', '=']).next().unwrap_or(bare).trim();
         if matches!(head, "workload" | "hydra" | "") {
@@ -113,7 +113,7 @@ impl Override {
     ///
     /// # Errors
     /// A key that must exist and does not, or the other way round.
-    pub fn apply(&self, root: &mut Node) -> Result<(), WorkloadError> {
+    pub fn apply(&self, root: &mut Node) -> Result<()> {
         match &self.action {
             Action::Delete(expected) => self.delete(root, expected.as_ref()),
             Action::Change(value) => {
@@ -138,7 +138,7 @@ impl Override {
     }
 
     /// Sets the key, creating mappings on the way; a mapping replaces a scalar in the way.
-    fn set(&self, root: &mut Node, value: &Node) -> Result<(), WorkloadError> {
+    fn set(&self, root: &mut Node, value: &Node) -> Result<()> {
         let mut node = root;
         let mut walked = String::new();
         let (parents, last) = match self.key.rsplit_once('.') {
@@ -167,7 +167,7 @@ impl Override {
     }
 
     /// The mapping in a node; a scalar is replaced by one.
-    fn child_map<'a>(&self, node: &'a mut Node, path: &str) -> Result<&'a mut Map, WorkloadError> {
+    fn child_map<'a>(&self, node: &'a mut Node, path: &str) -> Result<&'a mut Map> {
         if matches!(node.value, Value::List(_)) {
             let (text, key) = (self.text.clone(), path.to_owned());
             return Err(WorkloadError::OverrideThroughList { text, key });
@@ -178,7 +178,7 @@ impl Override {
         Ok(node.as_map_mut().expect("a scalar was just replaced by a mapping"))
     }
 
-    fn delete(&self, root: &mut Node, expected: Option<&Node>) -> Result<(), WorkloadError> {
+    fn delete(&self, root: &mut Node, expected: Option<&Node>) -> Result<()> {
         let Some(found) = root.get(&self.key) else {
             return Err(WorkloadError::DeleteAbsent {
                 text: self.text.clone(),
@@ -255,7 +255,7 @@ mod tests {
     use crate::emit::to_yaml;
     use crate::yaml::parse_yaml;
 
-    fn apply(yaml: &str, overrides: &[&str]) -> Result<String, WorkloadError> {
+    fn apply(yaml: &str, overrides: &[&str]) -> Result<String> {
         let mut tree = parse_yaml("w.yaml", yaml).expect("the text is valid");
         for text in overrides {
             Override::parse(text)?.apply(&mut tree)?;

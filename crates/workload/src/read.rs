@@ -6,7 +6,7 @@ use feedline_formats::Element;
 use std::ops::RangeInclusive;
 
 use crate::element;
-use crate::error::{Place, WorkloadError};
+use crate::error::{Place, Result, WorkloadError};
 use crate::keyword::Keyword;
 use crate::node::{Node, Value};
 
@@ -17,7 +17,7 @@ pub(crate) struct Sections {
 }
 
 /// The result of reading one key into its slot.
-pub(crate) type Read = Result<(), WorkloadError>;
+pub(crate) type Read = Result<()>;
 
 impl Sections {
     /// The node of a key that is set and not null.

@@ -3,7 +3,7 @@
 use feedline_formats::Element;
 
 use crate::compose::Composed;
-use crate::error::{Place, WorkloadError};
+use crate::error::{Place, Result};
 use crate::node::{Map, Node, Value};
 use crate::read::{Read, Sections, one_of};
 use crate::schema::{Kind, find_key, has_keys_below};
@@ -26,7 +26,7 @@ pub struct Resolved {
 ///
 /// # Errors
 /// A value of the wrong type or out of range; names the key, the place, what was expected and found.
-pub fn resolve(composed: &Composed) -> Result<Resolved, WorkloadError> {
+pub fn resolve(composed: &Composed) -> Result<Resolved> {
     let mut warnings = composed.warnings.clone();
     let sections = Sections::modernize(composed.sections(), composed.label(), &mut warnings);
     root_remarks(composed, &mut warnings);
@@ -48,7 +48,7 @@ fn root_remarks(composed: &Composed, warnings: &mut Vec<Warning>) {
 }
 
 /// Checks that every section is a mapping or null.
-fn check_mappings(sections: &Sections, node: &Node, path: &str) -> Result<(), WorkloadError> {
+fn check_mappings(sections: &Sections, node: &Node, path: &str) -> Result<()> {
     for (name, child) in node.as_map().into_iter().flat_map(|map| map.iter()) {
         let key = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         let is_time = find_key(&key).is_some_and(|key| matches!(key.kind, Kind::Time));

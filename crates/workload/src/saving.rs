@@ -4,7 +4,7 @@
 use feedline_location::Capabilities;
 
 use crate::check::MOST_SECONDS;
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 use crate::sections::checkpoint::{Checkpoint, CheckpointMode, DirectIo, SaveMode};
 use crate::sections::workload::Workload;
 use crate::warning::WarningKind;
@@ -16,7 +16,7 @@ const MOST_IN_FLIGHT_BYTES: u64 = 4 << 30;
 ///
 /// # Errors
 /// The first rule that is violated.
-pub fn check(workload: &Workload, ranks: u32) -> Result<(), WorkloadError> {
+pub fn check(workload: &Workload, ranks: u32) -> Result<()> {
     let checkpoint = &workload.checkpoint;
     check_counts(workload)?;
     check_buffers(checkpoint)?;
@@ -51,7 +51,7 @@ pub(crate) fn without_files(can: Capabilities) -> &'static str {
 }
 
 /// Checks how often to save, and whether enough checkpoints are left to read.
-fn check_counts(workload: &Workload) -> Result<(), WorkloadError> {
+fn check_counts(workload: &Workload) -> Result<()> {
     let checkpoint = &workload.checkpoint;
     if let (Some(budget), Some(steps)) =
         (checkpoint.overhead_budget, checkpoint.steps_between_checkpoints)
@@ -79,7 +79,7 @@ fn check_counts(workload: &Workload) -> Result<(), WorkloadError> {
 }
 
 /// Checks the buffers of one rank.
-fn check_buffers(checkpoint: &Checkpoint) -> Result<(), WorkloadError> {
+fn check_buffers(checkpoint: &Checkpoint) -> Result<()> {
     let Checkpoint { streams, chunk_size, pool_size, .. } = *checkpoint;
     let needed = chunk_size.saturating_mul(u64::from(streams));
     if needed > MOST_IN_FLIGHT_BYTES {
@@ -94,7 +94,7 @@ fn check_buffers(checkpoint: &Checkpoint) -> Result<(), WorkloadError> {
 }
 
 /// Checks how the layers map to the ranks.
-fn check_geometry(workload: &Workload, layers: u64, ranks: u32) -> Result<(), WorkloadError> {
+fn check_geometry(workload: &Workload, layers: u64, ranks: u32) -> Result<()> {
     let parallelism = &workload.model.parallelism;
     let pipeline = parallelism.pipeline;
     if layers < u64::from(pipeline) {

@@ -3,7 +3,7 @@
 //! A missing parameter or an unknown type is an error here, before any byte is written, rather than an
 //! exception or a silent zero in the middle of a run.
 
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 use crate::node::{Map, Node, Value};
 use crate::read::{Sections, number, one_of};
 use crate::schema::TIME_KEYS;
@@ -20,7 +20,7 @@ impl Sections {
         path: &str,
         slot: &mut TimeSpec,
         warnings: &mut Vec<Warning>,
-    ) -> Result<(), WorkloadError> {
+    ) -> Result<()> {
         let stdev_path = format!("{path}_stdev");
         let mut stdev = 0.0;
         self.number(&stdev_path, &mut stdev)?;
@@ -54,7 +54,7 @@ impl Sections {
         Ok(())
     }
 
-    fn time_node(&self, path: &str, node: &Node) -> Result<Spec, WorkloadError> {
+    fn time_node(&self, path: &str, node: &Node) -> Result<Spec> {
         match &node.value {
             Value::Map(map) => self.distribution(path, node, map),
             Value::Int(_) | Value::Float(_) => {
@@ -66,7 +66,7 @@ impl Sections {
         }
     }
 
-    fn distribution(&self, path: &str, node: &Node, map: &Map) -> Result<Spec, WorkloadError> {
+    fn distribution(&self, path: &str, node: &Node, map: &Map) -> Result<Spec> {
         let get = |name: &'static str| self.parameter(path, map, name);
         let kind = match map.get("type").filter(|node| node.value != Value::Null) {
             Some(kind) => kind
@@ -107,7 +107,7 @@ impl Sections {
     }
 
     /// One parameter of a distribution.
-    fn parameter(&self, path: &str, map: &Map, name: &str) -> Result<Option<f64>, WorkloadError> {
+    fn parameter(&self, path: &str, map: &Map, name: &str) -> Result<Option<f64>> {
         let Some(node) = map.get(name).filter(|node| node.value != Value::Null) else {
             return Ok(None);
         };

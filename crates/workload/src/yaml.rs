@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
-use crate::error::{Place, WorkloadError};
+use crate::error::{Place, Result, WorkloadError};
 use crate::node::{Map, Node, Value};
 use crate::scalar;
 
@@ -21,7 +21,7 @@ const NODE_LIMIT: usize = 1_000_000;
 ///
 /// # Errors
 /// Syntax errors, a duplicate key, a second document, a root that is not a mapping.
-pub fn parse_yaml(origin: &str, text: &str) -> Result<Node, WorkloadError> {
+pub fn parse_yaml(origin: &str, text: &str) -> Result<Node> {
     let mut builder = Builder::new(origin);
     for item in Parser::new_from_str(text) {
         match item {
@@ -73,7 +73,7 @@ impl<'a> Builder<'a> {
         Place { origin: self.origin.to_owned(), line }
     }
 
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), WorkloadError> {
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<()> {
         let line = line_number(span.start.line());
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
@@ -121,7 +121,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn open(&mut self, anchor: usize, line: u32, kind: OpenKind) -> Result<(), WorkloadError> {
+    fn open(&mut self, anchor: usize, line: u32, kind: OpenKind) -> Result<()> {
         if self.awaits_key().is_some() {
             let found = match kind {
                 OpenKind::List(_) => "a list",
@@ -135,7 +135,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Counts what is about to be added against the limits.
-    fn take(&mut self, extent: Extent, line: u32) -> Result<(), WorkloadError> {
+    fn take(&mut self, extent: Extent, line: u32) -> Result<()> {
         self.nodes += extent.nodes;
         let (limit, what) = if self.stack.len() + extent.depth > DEPTH_LIMIT {
             (DEPTH_LIMIT, "levels of nesting")
@@ -147,7 +147,7 @@ impl<'a> Builder<'a> {
         Err(WorkloadError::YamlTooLarge { place: self.place(line), limit, what })
     }
 
-    fn close(&mut self) -> Result<(), WorkloadError> {
+    fn close(&mut self) -> Result<()> {
         let open = self.stack.pop().expect("the parser closes only what it opened");
         let value = match open.kind {
             OpenKind::List(items) => Value::List(items),
@@ -160,7 +160,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Fills absent keys from the mappings that `<<` names; the first mapping wins.
-    fn merge(&self, map: &mut Map, merged: Vec<Node>) -> Result<(), WorkloadError> {
+    fn merge(&self, map: &mut Map, merged: Vec<Node>) -> Result<()> {
         for node in merged {
             let line = node.line;
             match node.value {
@@ -184,7 +184,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a finished node to the innermost open container.
-    fn finish(&mut self, mut node: Node, anchor: usize) -> Result<(), WorkloadError> {
+    fn finish(&mut self, mut node: Node, anchor: usize) -> Result<()> {
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }

@@ -12,7 +12,7 @@ use feedline_store::Object;
 use super::directory::Directory;
 use super::stretch::Stretch;
 use super::{Body, Container, Found, Hole, Image, Part, torch, torch_tensors};
-use crate::{ContainerError, DType, FileSpec, Tensor};
+use crate::{DType, FileSpec, Result, Tensor};
 
 pub(super) const NAME: &str = "dcp";
 /// The end of an archive of one tensor, from its directory on, is less than this.
@@ -49,7 +49,7 @@ impl Container for Dcp {
     }
 
     /// The tensors have no names here, so their paths are empty.
-    fn index(&self, object: &mut dyn Object) -> Result<Vec<Found>, ContainerError> {
+    fn index(&self, object: &mut dyn Object) -> Result<Vec<Found>> {
         let mut stretch = Stretch::whole(object, NAME)?;
         let mut found = Vec::new();
         let mut end = stretch.len();

@@ -11,7 +11,7 @@ use super::directory::Directory;
 use super::stretch::{LIMIT_BYTES, Stretch};
 use super::unpickle::{Node, Pickle, Ref};
 use super::{Found, torch_tensors};
-use crate::{ContainerError, DType};
+use crate::{ContainerError, DType, Result};
 
 type Class = (&'static str, &'static str);
 
@@ -60,7 +60,7 @@ pub struct DcpChunk {
 }
 
 /// Reads a file `.metadata`, by torch or by us.
-pub fn read_dcp_metadata(bytes: &[u8]) -> Result<DcpIndex, ContainerError> {
+pub fn read_dcp_metadata(bytes: &[u8]) -> Result<DcpIndex> {
     let needed = bytes.len() as u64;
     if needed > LIMIT_BYTES {
         let (container, what, limit) = (NAME, "metadata", LIMIT_BYTES);
@@ -91,7 +91,7 @@ pub fn read_dcp_metadata(bytes: &[u8]) -> Result<DcpIndex, ContainerError> {
 
 /// Finds a piece in its data file. Two reads of about a kilobyte: the archive's directory and its
 /// pickle, which must describe a tensor of the piece's sizes.
-pub fn find_dcp_chunk(object: &mut dyn Object, chunk: &DcpChunk) -> Result<Found, ContainerError> {
+pub fn find_dcp_chunk(object: &mut dyn Object, chunk: &DcpChunk) -> Result<Found> {
     let mut stretch = Stretch::whole(object, NAME)?;
     let mut archive = stretch.part(chunk.offset, chunk.length)?;
     let directory = Directory::read(&mut archive, TAIL_BYTES)?;
@@ -124,7 +124,7 @@ struct Place {
 }
 
 impl<'a, 'p> Places<'a, 'p> {
-    fn of(pickle: &'a Pickle<'p>, items: &[(Ref, Ref)]) -> Result<Places<'a, 'p>, ContainerError> {
+    fn of(pickle: &'a Pickle<'p>, items: &[(Ref, Ref)]) -> Result<Places<'a, 'p>> {
         let mut files: HashMap<&str, Arc<str>> = HashMap::new();
         let mut by_piece = HashMap::new();
         for &(index, place) in items {
@@ -158,12 +158,7 @@ impl<'a, 'p> Places<'a, 'p> {
         Ok(Places { pickle, by_piece })
     }
 
-    fn tensor(
-        &self,
-        name: &'p str,
-        value: Ref,
-        chunks_left: &mut usize,
-    ) -> Result<DcpTensor, ContainerError> {
+    fn tensor(&self, name: &'p str, value: Ref, chunks_left: &mut usize) -> Result<DcpTensor> {
         let pickle = self.pickle;
         let broken = || damaged("an invalid tensor in the metadata", 0);
         let of = |name| pickle.attribute(value, TENSOR, name).ok_or_else(broken);

@@ -11,7 +11,7 @@ use feedline_formats::zip_records::{
 
 use super::archive::{ALIGN, FLAG_DESCRIPTOR, WIDE, zip64_extra};
 use super::stretch::Stretch;
-use crate::ContainerError;
+use crate::Result;
 
 /// Flag of an encrypted member.
 const FLAG_ENCRYPTED: u16 = 1;
@@ -40,10 +40,7 @@ pub(super) struct Member {
 impl Directory {
     /// Reads the directory of the archive that ends where the stretch does. `tail_bytes` are read at
     /// first, which is all if the directory is in them.
-    pub(super) fn read(
-        stretch: &mut Stretch<'_>,
-        tail_bytes: u64,
-    ) -> Result<Directory, ContainerError> {
+    pub(super) fn read(stretch: &mut Stretch<'_>, tail_bytes: u64) -> Result<Directory> {
         stretch.keep_tail(tail_bytes)?;
         let place = Place::find(stretch)?;
         let bytes = stretch.read(place.directory_at, place.size, "directory")?;
@@ -66,11 +63,7 @@ impl Directory {
     }
 
     /// Where the data of a member begins in the stretch.
-    pub(super) fn data_at(
-        &self,
-        stretch: &mut Stretch<'_>,
-        index: usize,
-    ) -> Result<u64, ContainerError> {
+    pub(super) fn data_at(&self, stretch: &mut Stretch<'_>, index: usize) -> Result<u64> {
         let member = &self.members[index];
         if !member.plain {
             return Err(stretch.unsupported(format!("the compressed member {}", member.name)));
@@ -84,12 +77,7 @@ impl Directory {
     }
 
     /// Where its own header says that a member's data begins.
-    fn ask_member(
-        &self,
-        stretch: &mut Stretch<'_>,
-        member: &Member,
-        next: u64,
-    ) -> Result<u64, ContainerError> {
+    fn ask_member(&self, stretch: &mut Stretch<'_>, member: &Member, next: u64) -> Result<u64> {
         let at = self.archive_at + member.header_at;
         let header = stretch.read(at, LOCAL_BYTES, "member")?;
         let begins = u32_at(&header, 0) == Some(LOCAL);
@@ -153,7 +141,7 @@ struct Place {
 }
 
 impl Place {
-    fn find(stretch: &mut Stretch<'_>) -> Result<Place, ContainerError> {
+    fn find(stretch: &mut Stretch<'_>) -> Result<Place> {
         let len = stretch.len();
         let missing = |stretch: &Stretch<'_>| stretch.damaged("no end-of-archive record", len);
         let end_at = len.checked_sub(END_BYTES).ok_or_else(|| missing(stretch))?;
@@ -184,10 +172,7 @@ impl Place {
 }
 
 /// The same from the ZIP64 end record, and its position, if there is one.
-fn wide_end(
-    stretch: &mut Stretch<'_>,
-    end_at: u64,
-) -> Result<Option<(u64, [u64; 3])>, ContainerError> {
+fn wide_end(stretch: &mut Stretch<'_>, end_at: u64) -> Result<Option<(u64, [u64; 3])>> {
     let Some(at) = end_at.checked_sub(LOCATOR64_BYTES + END64_BYTES) else { return Ok(None) };
     let bytes = stretch.read(at, LOCATOR64_BYTES + END64_BYTES, "end")?;
     if u32_at(&bytes, END64_BYTES as usize) != Some(LOCATOR64) {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::dcp_metadata::torch_name;
 use super::stretch::Stretch;
 use super::{Body, Container, Found, Image, Part};
-use crate::{ContainerError, DType, FileSpec};
+use crate::{DType, FileSpec, Result};
 
 const NAME: &str = "raw";
 const ALIGN: u64 = 64;
@@ -68,7 +68,7 @@ impl Container for Raw {
         Image::new(parts)
     }
 
-    fn index(&self, object: &mut dyn Object) -> Result<Vec<Found>, ContainerError> {
+    fn index(&self, object: &mut dyn Object) -> Result<Vec<Found>> {
         let mut stretch = Stretch::whole(object, NAME)?;
         stretch.keep_tail(TAIL_BYTES)?;
         let footer_at = stretch.len().checked_sub(FOOTER_BYTES);
@@ -87,7 +87,7 @@ impl Container for Raw {
             .map(|entry| {
                 entry.found(text_at).ok_or_else(|| stretch.damaged("an invalid tensor", text_at))
             })
-            .collect::<Result<Vec<Found>, ContainerError>>()?;
+            .collect::<Result<Vec<Found>>>()?;
         found.sort_by_key(|tensor| tensor.at);
         Ok(found)
     }

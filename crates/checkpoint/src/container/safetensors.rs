@@ -12,7 +12,7 @@ use feedline_store::Object;
 
 use super::stretch::Stretch;
 use super::{Body, Container, Found, Image, Part};
-use crate::{ContainerError, DType, FileSpec};
+use crate::{DType, FileSpec, Result};
 
 const NAME: &str = "safetensors";
 /// The first read of a file: the header of some 500 tensors is in it.
@@ -54,7 +54,7 @@ impl Container for Safetensors {
         Image::new(parts)
     }
 
-    fn index(&self, object: &mut dyn Object) -> Result<Vec<Found>, ContainerError> {
+    fn index(&self, object: &mut dyn Object) -> Result<Vec<Found>> {
         let mut stretch = Stretch::whole(object, NAME)?;
         let len = stretch.len();
         let mut first = stretch.read(0, len.min(FIRST_BYTES), "header")?;

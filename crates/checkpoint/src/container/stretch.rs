@@ -2,7 +2,7 @@
 
 use feedline_store::Object;
 
-use crate::ContainerError;
+use crate::{ContainerError, Result};
 
 /// Headers, directories and pickles beyond this are refused. A model of a million shards needs as much.
 pub(super) const LIMIT_BYTES: u64 = 256 << 20;
@@ -23,13 +23,13 @@ impl<'a> Stretch<'a> {
     pub(super) fn whole(
         object: &'a mut dyn Object,
         container: &'static str,
-    ) -> Result<Stretch<'a>, ContainerError> {
+    ) -> Result<Stretch<'a>> {
         let len = object.len()?;
         Ok(Stretch { object, container, begin: 0, len, tail: Vec::new() })
     }
 
     /// `len` bytes of the stretch from `begin` on.
-    pub(super) fn part(&mut self, begin: u64, len: u64) -> Result<Stretch<'_>, ContainerError> {
+    pub(super) fn part(&mut self, begin: u64, len: u64) -> Result<Stretch<'_>> {
         self.check(begin, len)?;
         let (container, begin) = (self.container, self.begin + begin);
         Ok(Stretch { object: self.object, container, begin, len, tail: Vec::new() })
@@ -45,7 +45,7 @@ impl<'a> Stretch<'a> {
     }
 
     /// Reads the last `len` bytes, or all of them, so that reads there cost nothing.
-    pub(super) fn keep_tail(&mut self, len: u64) -> Result<(), ContainerError> {
+    pub(super) fn keep_tail(&mut self, len: u64) -> Result<()> {
         let len = len.min(self.len);
         if len > self.tail.len() as u64 {
             self.tail = self.read(self.len - len, len, "the end")?;
@@ -54,12 +54,7 @@ impl<'a> Stretch<'a> {
     }
 
     /// The bytes at a place; `what` names them, should they be too many.
-    pub(super) fn read(
-        &mut self,
-        at: u64,
-        len: u64,
-        what: &'static str,
-    ) -> Result<Vec<u8>, ContainerError> {
+    pub(super) fn read(&mut self, at: u64, len: u64, what: &'static str) -> Result<Vec<u8>> {
         self.check(at, len)?;
         if len > LIMIT_BYTES {
             let (container, needed, limit) = (self.container, len, LIMIT_BYTES);
@@ -84,7 +79,7 @@ impl<'a> Stretch<'a> {
         ContainerError::Unsupported { container: self.container, what: what.into() }
     }
 
-    fn check(&self, at: u64, len: u64) -> Result<(), ContainerError> {
+    fn check(&self, at: u64, len: u64) -> Result<()> {
         match at.checked_add(len) {
             Some(end) if end <= self.len => Ok(()),
             _ => Err(self.damaged("a position beyond its end", at)),

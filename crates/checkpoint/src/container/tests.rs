@@ -5,6 +5,7 @@ use feedline_formats::Content;
 use feedline_store::{Memory, Store, StoreError};
 
 use super::*;
+use crate::ContainerError;
 use crate::{Share, StateKind, Tensor};
 
 const NESTED: &[u8] = include_bytes!("../../tests/golden/nested.pt");
@@ -86,7 +87,7 @@ fn stored(bytes: &[u8]) -> Box<dyn Object> {
     store.open("file").unwrap()
 }
 
-fn index(container: &dyn Container, bytes: &[u8]) -> Result<Vec<Found>, ContainerError> {
+fn index(container: &dyn Container, bytes: &[u8]) -> Result<Vec<Found>> {
     container.index(&mut *stored(bytes))
 }
 

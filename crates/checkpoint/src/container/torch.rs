@@ -13,7 +13,7 @@ use super::archive::{ALIGN, ArchiveWriter, Payload};
 use super::pickle::Pickler;
 use super::stretch::Stretch;
 use super::{Container, Found, Image, torch_tensors};
-use crate::{ContainerError, DType, FileSpec, Share, Tensor};
+use crate::{DType, FileSpec, Result, Share, Tensor};
 
 const NAME: &str = "torch";
 
@@ -30,7 +30,7 @@ impl Container for Torch {
         archive(&pickle(&file.tensors), &file.tensors)
     }
 
-    fn index(&self, object: &mut dyn Object) -> Result<Vec<Found>, ContainerError> {
+    fn index(&self, object: &mut dyn Object) -> Result<Vec<Found>> {
         let mut stretch = Stretch::whole(object, NAME)?;
         torch_tensors::list(&mut stretch)
     }

@@ -10,7 +10,7 @@ use super::directory::Directory;
 use super::stretch::Stretch;
 use super::torch::storage_class;
 use super::unpickle::{Node, Pickle, Ref};
-use crate::{ContainerError, DType};
+use crate::{DType, Result};
 
 /// The first read of a file, from its end: the directory of some 900 tensors is in it.
 const TAIL_BYTES: u64 = 64 << 10;
@@ -25,7 +25,7 @@ const TENSOR: (&str, &str) = ("torch._utils", "_rebuild_tensor_v2");
 const PARAMETERS: [&str; 2] = ["_rebuild_parameter", "_rebuild_parameter_with_state"];
 
 /// The tensors of the archive that the stretch consists of, in the order of their places.
-pub(super) fn list(stretch: &mut Stretch<'_>) -> Result<Vec<Found>, ContainerError> {
+pub(super) fn list(stretch: &mut Stretch<'_>) -> Result<Vec<Found>> {
     let directory = Directory::read(stretch, TAIL_BYTES)?;
     if directory.archive_at != 0 {
         return Err(stretch.damaged("data before the archive", 0));
@@ -34,10 +34,7 @@ pub(super) fn list(stretch: &mut Stretch<'_>) -> Result<Vec<Found>, ContainerErr
 }
 
 /// The tensors of an archive whose directory was read, in the order of their places.
-pub(super) fn list_archive(
-    stretch: &mut Stretch<'_>,
-    directory: &Directory,
-) -> Result<Vec<Found>, ContainerError> {
+pub(super) fn list_archive(stretch: &mut Stretch<'_>, directory: &Directory) -> Result<Vec<Found>> {
     let members: HashMap<&str, usize> =
         directory.members.iter().enumerate().map(|(at, it)| (it.name.as_str(), at)).collect();
     let pickled = directory.members.iter().position(|member| {
@@ -73,7 +70,7 @@ fn read_pickle(
     directory: &Directory,
     pickled: usize,
     byteorder: Option<usize>,
-) -> Result<(Vec<u8>, u64), ContainerError> {
+) -> Result<(Vec<u8>, u64)> {
     let at = directory.data_at(stretch, pickled)?;
     let size = directory.members[pickled].size;
     // Files from before torch 2.1 do not name their byte order; those machines were little-endian.
@@ -110,7 +107,7 @@ struct Walk<'a, 'p> {
 }
 
 impl Walk<'_, '_> {
-    fn visit(&mut self, stretch: &mut Stretch<'_>, value: Ref) -> Result<(), ContainerError> {
+    fn visit(&mut self, stretch: &mut Stretch<'_>, value: Ref) -> Result<()> {
         self.entries_left = match self.entries_left.checked_sub(1) {
             Some(left) if self.path.len() <= DEPTH_MAX => left,
             _ => return Err(stretch.unsupported("dictionaries that contain each other")),
@@ -144,12 +141,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    fn descend(
-        &mut self,
-        stretch: &mut Stretch<'_>,
-        key: String,
-        value: Ref,
-    ) -> Result<(), ContainerError> {
+    fn descend(&mut self, stretch: &mut Stretch<'_>, key: String, value: Ref) -> Result<()> {
         self.path.push(key);
         self.visit(stretch, value)?;
         self.path.pop();
@@ -157,7 +149,7 @@ impl Walk<'_, '_> {
     }
 
     /// The arguments from which torch would make the tensor, if the value is one.
-    fn tensor(&self, stretch: &Stretch<'_>, value: Ref) -> Result<Option<&[Ref]>, ContainerError> {
+    fn tensor(&self, stretch: &Stretch<'_>, value: Ref) -> Result<Option<&[Ref]>> {
         let pickle = self.pickle;
         let Some(object) = pickle.object(value) else { return Ok(None) };
         if let Some(args) = pickle.made_by(value, TENSOR) {
@@ -175,7 +167,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn place(&self, stretch: &mut Stretch<'_>, args: &[Ref]) -> Result<Found, ContainerError> {
+    fn place(&self, stretch: &mut Stretch<'_>, args: &[Ref]) -> Result<Found> {
         let damaged = stretch.damaged("an invalid tensor in the pickle", self.pickle_at);
         let Some(tensor) = Described::of(self.pickle, args) else { return Err(damaged) };
         let dtype = DType::ALL.into_iter().find(|it| storage_class(*it) == tensor.class);

@@ -7,16 +7,16 @@ mod saving;
 mod schema;
 mod types;
 
-use crate::{Composed, Override, Resolved, Source, Workload, WorkloadError, compose, resolve};
+use crate::{Composed, Override, Resolved, Result, Source, Workload, compose, resolve};
 
 /// Composes a file `w.yaml` with overrides.
-fn composed(text: &str, overrides: &[&str]) -> Result<Composed, WorkloadError> {
+fn composed(text: &str, overrides: &[&str]) -> Result<Composed> {
     let overrides: Result<Vec<_>, _> = overrides.iter().map(|text| Override::parse(text)).collect();
     compose(Source { name: "w", origin: "w.yaml", text }, &overrides?, &|_| "now".to_owned())
 }
 
 /// Resolves a file `w.yaml` without overrides.
-fn resolved(text: &str) -> Result<Resolved, WorkloadError> {
+fn resolved(text: &str) -> Result<Resolved> {
     resolve(&composed(text, &[])?)
 }
 
